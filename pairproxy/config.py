@@ -1,0 +1,217 @@
+"""One frozen Settings: defaults < config.toml < environment (PAIRPROXY_SECTION_KEY) < flags.
+
+Every field stands with its unit, its default and the reason for it. Unknown keys are an error that
+names the nearest known one. Bounds on queues, bodies and waits live in Limits.
+"""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import msgspec
+import platformdirs
+
+from pairproxy.core.errors import ConfigError
+from pairproxy.core.policies import POLICIES
+
+EngineKind = Literal["ollama", "lmstudio", "llamacpp", "openai", "embedded", "paced"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of config.toml."""
+
+
+class NodeSettings(_Section):
+    """[node]: how this machine is called in status and reports. Default: the host name."""
+
+    name: str = ""
+
+
+class PacedSettings(_Section):
+    """The engine that sleeps as a GPU computes: tokens/s alone, contention, seconds to load."""
+
+    model: str = "paced:1b"
+    prefill: float = 2000.0
+    decode: float = 50.0
+    beta: float = 0.15  # llama.cpp's published curve
+    load_s: float = 0.0
+    cached_tokens: int = 65536  # prompt tokens its prefix cache holds
+
+
+class EngineSettings(_Section):
+    """One [[engines]] entry."""
+
+    kind: EngineKind
+    url: str | None = None  # where a found engine answers, e.g. http://127.0.0.1:11534; None: its usual port
+    listen: str | None = None  # host:port of the client port; None: the port its clients expect; "" : none
+    slots: int | None = None  # at most at once; None: what the engine says, else 1
+    threads: int = 1  # of the embedded engine; 1 leaves the machine usable
+    context_tokens: int = 4096  # of each slot of the embedded engine: a sub-agent's prompt and reply
+    paced: PacedSettings = PacedSettings()
+
+
+class PeerSettings(_Section):
+    """[peers]: the paired machines."""
+
+    listen: str = "0.0.0.0:11634"  # TLS 1.3 with both certificates, nothing else
+    discovery: bool = True  # mDNS
+    static: tuple[str, ...] = ()  # host:port, tried as well
+    loopback: bool = False  # private: peers on this machine, for demo and tests only
+    state_interval_s: float = 1.0  # heartbeat; a third of the time after which a node gets no new requests
+
+
+class RoutingSettings(_Section):
+    """[routing]: how a node is chosen and how long a request may wait."""
+
+    policy: str = "fastest-finish"
+    queue_limit: int = 256  # requests; the plan looks at all of them on every event
+    queue_timeout_s: float = 600.0  # the clients' own patience: the OpenAI SDKs give up at 600 s
+
+
+class AdminSettings(_Section):
+    """[admin]: own page and API, loopback only."""
+
+    listen: str = "127.0.0.1:11633"
+
+
+class Limits(_Section):
+    """[limits]: every bound in one place."""
+
+    body_bytes: int = 256 * 1024 * 1024  # the largest request: many images in base64
+    body_deadline_s: float = 30.0  # whole body, plus the time it takes at body_floor
+    body_floor_bytes_per_s: int = 256 * 1024  # slower senders than this hold memory for nothing
+    header_bytes: int = 64 * 1024  # agents send long cookies and tracing headers
+    reply_header_bytes: int = 64 * 1024
+    connections: int = 512  # open client connections; each costs about 50 kB
+    peer_connections: int = 32  # from one peer
+    unauthenticated_connections: int = 16  # TLS handshakes under way
+    connect_timeout_s: float = 1.5  # a host that is gone; LAN handshakes take milliseconds
+    node_stale_s: float = 3.0  # no state document: no new requests there
+    node_lost_s: float = 5.0  # no state document: gone, its requests go elsewhere
+    settle_s: float = 60.0  # longest wait for an engine to drop an abandoned request
+    relay_buffer_bytes: int = 256 * 1024  # written to a slow client before its upstream is paused
+    tail_bytes: int = 64 * 1024  # of a reply kept for usage and the terminal record
+    state_document_bytes: int = 1024 * 1024
+    attempts: int = 3  # nodes tried before the first body byte
+
+
+class LogSettings(_Section):
+    """[log]: to standard error."""
+
+    level: LogLevel = "info"
+
+
+class Settings(_Section):
+    """Everything a person can set."""
+
+    node: NodeSettings = NodeSettings()
+    engines: tuple[EngineSettings, ...] = ()
+    peers: PeerSettings = PeerSettings()
+    routing: RoutingSettings = RoutingSettings()
+    admin: AdminSettings = AdminSettings()
+    limits: Limits = Limits()
+    log: LogSettings = LogSettings()
+
+
+def default_home() -> Path:
+    """The directory of config.toml, identity, trust and daemon.json (PAIRPROXY_HOME overrides)."""
+    override = os.environ.get("PAIRPROXY_HOME")
+    return Path(override) if override else Path(platformdirs.user_data_dir("pairproxy", appauthor=False))
+
+
+def cache_dir() -> Path:
+    """Where fetched models are kept (PAIRPROXY_CACHE overrides); shared by all homes of a user."""
+    override = os.environ.get("PAIRPROXY_CACHE")
+    return Path(override) if override else Path(platformdirs.user_cache_dir("pairproxy", appauthor=False))
+
+
+def load(
+    file: Path | None,
+    environment: Mapping[str, str],
+    flags: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Read the settings. ``flags`` are nested like the file. Raises ConfigError with the place of the fault."""
+    tree: dict[str, Any] = {}
+    if file is not None:
+        tree = _read_toml(file)
+    for section, values in _from_environment(environment).items():
+        tree[section] = {**tree.get(section, {}), **values}
+    for section, values in (flags or {}).items():
+        tree[section] = {**tree.get(section, {}), **values} if isinstance(values, Mapping) else values
+    _refuse_unknown_keys(tree, file)
+    try:
+        settings = msgspec.convert(tree, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{file or 'settings'}: {error}. Compare with docs/configuration.md.") from None
+    if settings.routing.policy not in POLICIES:
+        near = difflib.get_close_matches(settings.routing.policy, POLICIES, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(POLICIES))}."
+        raise ConfigError(f"routing.policy: there is no policy {settings.routing.policy!r}. {hint}")
+    return settings
+
+
+def parse_listen(text: str, key: str) -> tuple[str, int]:
+    """Split ``host:port`` (``[v6]:port`` too). Raises ConfigError naming ``key``."""
+    host, separator, port = text.rpartition(":")
+    if not separator or not port.isdigit() or int(port) > 65535 or not host:
+        raise ConfigError(f"{key} = {text!r} is not host:port, for example 127.0.0.1:11434.")
+    return host.strip("[]"), int(port)
+
+
+def _read_toml(file: Path) -> dict[str, Any]:
+    try:
+        with file.open("rb") as stream:
+            return tomllib.load(stream)
+    except FileNotFoundError:
+        raise ConfigError(f"There is no settings file {file}. Leave --config out to use the defaults.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} is not TOML: {error}.") from None
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}.") from None
+
+
+def _fields(section: type) -> dict[str, type]:
+    return {field.encode_name: field.type for field in msgspec.structs.fields(section)}
+
+
+def _tables() -> dict[str, type]:
+    return {name: kind for name, kind in _fields(Settings).items() if isinstance(kind, type)}
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for section, kind in _tables().items():
+        if not issubclass(kind, _Section):
+            continue
+        for key, value_kind in _fields(kind).items():
+            text = environment.get(f"PAIRPROXY_{section}_{key}".upper())
+            if text is not None:
+                is_list = value_kind == tuple[str, ...]
+                found.setdefault(section, {})[key] = text.split(",") if is_list else text
+    return found
+
+
+def _refuse_unknown_keys(tree: Mapping[str, Any], file: Path | None) -> None:
+    where = str(file) if file else "settings"
+    _refuse_unknown(tree, _fields(Settings), where, "")
+    for section, kind in _tables().items():
+        if issubclass(kind, _Section) and isinstance(tree.get(section), Mapping):
+            _refuse_unknown(tree[section], _fields(kind), where, f"{section}.")
+    for entry in tree.get("engines", ()):
+        if isinstance(entry, Mapping):
+            _refuse_unknown(entry, _fields(EngineSettings), where, "engines.")
+
+
+def _refuse_unknown(given: Mapping[str, Any], known: Mapping[str, Any], where: str, prefix: str) -> None:
+    for key in given:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"Did you mean {prefix}{near[0]}?" if near else f"Known here: {', '.join(known)}."
+            raise ConfigError(f"{where}: there is no setting {prefix}{key}. {hint}")
+
+
+ENGINE_KINDS: tuple[str, ...] = get_args(EngineKind)

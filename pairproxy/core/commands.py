@@ -1,0 +1,33 @@
+"""What to do, in the imperative: the scheduler's whole output."""
+
+from dataclasses import dataclass
+
+from pairproxy.core.errors import PairproxyError
+from pairproxy.core.models import AttemptId, Decision, RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """Send this request now to ``decision.place``."""
+
+    attempt: AttemptId
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueue:
+    """Keep the client waiting: no place that would finish it sooner is free."""
+
+    request: RequestId
+    ahead: int  # how many requests stand before it
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Answer the client with this error; the request is over."""
+
+    request: RequestId
+    error: PairproxyError
+
+
+Command = Dispatch | Enqueue | Refuse

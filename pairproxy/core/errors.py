@@ -1,0 +1,145 @@
+"""Every error pairproxy makes itself. The class knows its HTTP status and whether another node may be tried.
+
+::
+
+    PairproxyError
+     |- RequestError                   the client can mend it
+     |   |- BadRequest            400
+     |   |- NotAllowed            403  Host, Origin, or a route that peers may not use
+     |   |- ModelNotFound         404
+     |   |- BodyTooLarge          413
+     |   `- BodyTooSlow           408
+     |- Refusal                        nobody is to blame; later it works
+     |   |- QueueFull             503
+     |   |- QueueTimeout          503
+     |   |- Draining              503
+     |   `- SlotsTaken            409  a peer's slot went to somebody else
+     |- UpstreamError                  an engine or a peer did not do its part
+     |   |- Unreachable           502  before a byte of the request was sent: may retry
+     |   |- BrokenReply           502  before the first body byte: may retry
+     |   |- UpstreamBusy          503  it said 429 or 503: may retry
+     |   |- NodeGone              502  its heartbeat stopped before the first body byte: may retry
+     |   |- NotTrusted            502  another key answered at its address: may retry
+     |   `- ReplyTruncated        502  after the first body byte: may not
+     `- SetupError                     said on the terminal, exit status 1
+         |- ConfigError
+         |- NothingToServe
+         |- PortTaken
+         |- EngineUnavailable
+         `- StoreError                 a file of the home directory that cannot be used
+
+Each instance carries a sentence for a person that says what to do next. It never holds any part of a
+prompt, a reply or a key: foreign exceptions are translated where they enter, and their text is dropped.
+"""
+
+from typing import ClassVar
+
+
+class PairproxyError(Exception):
+    """Base of all errors made here. ``str(error)`` is the sentence for a person."""
+
+    status: ClassVar[int] = 500
+    may_retry: ClassVar[bool] = False
+
+    def __init__(self, sentence: str, *, retry_after_s: int | None = None) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.retry_after_s = retry_after_s
+
+
+class RequestError(PairproxyError):
+    status = 400
+
+
+class BadRequest(RequestError):
+    status = 400
+
+
+class NotAllowed(RequestError):
+    status = 403
+
+
+class ModelNotFound(RequestError):
+    status = 404
+
+
+class BodyTooLarge(RequestError):
+    status = 413
+
+
+class BodyTooSlow(RequestError):
+    status = 408
+
+
+class Refusal(PairproxyError):
+    status = 503
+
+
+class QueueFull(Refusal):
+    pass
+
+
+class QueueTimeout(Refusal):
+    pass
+
+
+class Draining(Refusal):
+    pass
+
+
+class SlotsTaken(Refusal):
+    status = 409
+    may_retry = True
+
+
+class UpstreamError(PairproxyError):
+    status = 502
+
+
+class Unreachable(UpstreamError):
+    may_retry = True
+
+
+class BrokenReply(UpstreamError):
+    may_retry = True
+
+
+class UpstreamBusy(UpstreamError):
+    status = 503
+    may_retry = True
+
+
+class NodeGone(UpstreamError):
+    may_retry = True
+
+
+class NotTrusted(UpstreamError):
+    may_retry = True
+
+
+class ReplyTruncated(UpstreamError):
+    pass
+
+
+class SetupError(PairproxyError):
+    pass
+
+
+class ConfigError(SetupError):
+    pass
+
+
+class NothingToServe(SetupError):
+    pass
+
+
+class PortTaken(SetupError):
+    pass
+
+
+class EngineUnavailable(SetupError):
+    pass
+
+
+class StoreError(SetupError):
+    pass

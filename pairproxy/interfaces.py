@@ -1,0 +1,49 @@
+"""The Protocols by which siblings that must not know each other are wired together in daemon.py."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from pairproxy.core.events import Event
+from pairproxy.core.models import EngineId, EngineReport, NodeId, StateDocument
+
+
+class Endpoint(Protocol):
+    """Where an engine answers on loopback: (host, port) for a request path."""
+
+    def address(self, path: str) -> tuple[str, int]:
+        """Return (host, port); an engine may answer some paths on another port of its own."""
+
+
+class Engine(Endpoint, Protocol):
+    """The LLM server on this node: found, or started and owned by the daemon."""
+
+    id: EngineId
+    kind: str
+    listen: str | None
+    """``host:port`` of the client port that stands for this engine; None: it gets none."""
+
+    async def start(self) -> None:
+        """Make it ready to be probed. Raises EngineUnavailable with a sentence for a person."""
+
+    async def stop(self) -> None:
+        """End what start() began; nothing of it is left. Safe to call twice."""
+
+    async def probe(self) -> EngineReport:
+        """Ask what it serves now. Raises UpstreamError if it does not answer."""
+
+    async def settled(self, others_in_flight: int) -> None:
+        """Return when a request that was broken off no longer occupies its slot (60 s at most)."""
+
+
+class StateSource(Protocol):
+    """What the peer port publishes: the state document as one reader may see it."""
+
+    def document_for(self, reader: NodeId) -> StateDocument:
+        """The document now, with ``yours`` counted for ``reader``."""
+
+    def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call ``changed`` whenever the document changed; returns the function that ends it."""
+
+
+Tell = Callable[[Event], None]
+"""How shells report what happened; the dispatcher's one entrance."""
