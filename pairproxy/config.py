@@ -25,13 +25,13 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A table of config.toml."""
 
 
-class NodeSettings(_Section):
+class NodeSettings(_Section, frozen=True):
     """[node]: how this machine is called in status and reports. Default: the host name."""
 
     name: str = ""
 
 
-class PacedSettings(_Section):
+class PacedSettings(_Section, frozen=True):
     """The engine that sleeps as a GPU computes: tokens/s alone, contention, seconds to load."""
 
     model: str = "paced:1b"
@@ -42,7 +42,7 @@ class PacedSettings(_Section):
     cached_tokens: int = 65536  # prompt tokens its prefix cache holds
 
 
-class EngineSettings(_Section):
+class EngineSettings(_Section, frozen=True):
     """One [[engines]] entry."""
 
     kind: EngineKind
@@ -54,7 +54,7 @@ class EngineSettings(_Section):
     paced: PacedSettings = PacedSettings()
 
 
-class PeerSettings(_Section):
+class PeerSettings(_Section, frozen=True):
     """[peers]: the paired machines."""
 
     listen: str = "0.0.0.0:11634"  # TLS 1.3 with both certificates, nothing else
@@ -64,7 +64,7 @@ class PeerSettings(_Section):
     state_interval_s: float = 1.0  # heartbeat; a third of the time after which a node gets no new requests
 
 
-class RoutingSettings(_Section):
+class RoutingSettings(_Section, frozen=True):
     """[routing]: how a node is chosen and how long a request may wait."""
 
     policy: str = "fastest-finish"
@@ -72,13 +72,13 @@ class RoutingSettings(_Section):
     queue_timeout_s: float = 600.0  # the clients' own patience: the OpenAI SDKs give up at 600 s
 
 
-class AdminSettings(_Section):
+class AdminSettings(_Section, frozen=True):
     """[admin]: own page and API, loopback only."""
 
     listen: str = "127.0.0.1:11633"
 
 
-class Limits(_Section):
+class Limits(_Section, frozen=True):
     """[limits]: every bound in one place."""
 
     body_bytes: int = 256 * 1024 * 1024  # the largest request: many images in base64
@@ -99,13 +99,13 @@ class Limits(_Section):
     attempts: int = 3  # nodes tried before the first body byte
 
 
-class LogSettings(_Section):
+class LogSettings(_Section, frozen=True):
     """[log]: to standard error."""
 
     level: LogLevel = "info"
 
 
-class Settings(_Section):
+class Settings(_Section, frozen=True):
     """Everything a person can set."""
 
     node: NodeSettings = NodeSettings()
