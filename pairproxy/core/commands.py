@@ -30,4 +30,12 @@ class Refuse:
     error: PairproxyError
 
 
-Command = Dispatch | Enqueue | Refuse
+@dataclass(frozen=True, slots=True)
+class BreakOff:
+    """End this running attempt with ``error``: its node is gone. It reports its own end afterwards."""
+
+    attempt: AttemptId
+    error: PairproxyError
+
+
+Command = Dispatch | Enqueue | Refuse | BreakOff

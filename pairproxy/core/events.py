@@ -3,7 +3,18 @@
 from dataclasses import dataclass
 
 from pairproxy.core.errors import PairproxyError
-from pairproxy.core.models import AttemptId, NodeId, Outcome, Request, RequestId, StateDocument, Usage
+from pairproxy.core.models import (
+    AttemptId,
+    EngineId,
+    EngineReport,
+    ModelName,
+    NodeId,
+    Outcome,
+    Request,
+    RequestId,
+    StateDocument,
+    Usage,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +27,7 @@ class RequestArrived:
 
 @dataclass(frozen=True, slots=True)
 class RequestAbandoned:
-    """The client left. ``settled``: whether the engine is known to be free of it already."""
+    """The client left. ``settled``: whether the engine is known to be free of it; if not, an EngineSettled follows."""
 
     at: float
     request: RequestId
@@ -33,19 +44,20 @@ class FirstByteReceived:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFinished:
-    """A reply ended: done, error (the engine's own) or truncated."""
+    """A reply ended: done, error (the engine's own) or truncated. ``settled`` as in RequestAbandoned."""
 
     at: float
     attempt: AttemptId
     outcome: Outcome
     usage: Usage
+    settled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptFailed:
     """An attempt ended before its first body byte. The request may go to another node.
 
-    ``settled``: whether the engine is known to be free of it; if not, an EngineSettled follows.
+    ``settled`` as in RequestAbandoned.
     """
 
     at: float
@@ -63,8 +75,34 @@ class EngineSettled:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineReported:
+    """The monitor probed an engine of this node and found something new."""
+
+    at: float
+    report: EngineReport
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLost:
+    """An engine of this node no longer answers its probe."""
+
+    at: float
+    engine: EngineId
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedMeasured:
+    """A calibration of an engine of this node ended: tokens and seconds of one request running alone."""
+
+    at: float
+    engine: EngineId
+    model: ModelName
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
 class NodeReported:
-    """A state document arrived, or the monitor wrote a new one for this node itself."""
+    """A peer's state document arrived."""
 
     at: float
     document: StateDocument
@@ -92,6 +130,9 @@ Event = (
     | AttemptFinished
     | AttemptFailed
     | EngineSettled
+    | EngineReported
+    | EngineLost
+    | SpeedMeasured
     | NodeReported
     | NodeLost
     | TimePassed

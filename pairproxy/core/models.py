@@ -176,7 +176,7 @@ class EngineState:
     slots: int
     in_flight: int  # running now, for every origin
     yours: int  # of these, sent by the reader of this document
-    frees_in_s: tuple[float, ...]  # expected seconds until each busy slot is free, ascending
+    frees_in_s: tuple[float, ...]  # expected seconds until each slot busy with others' requests is free
     replicas: tuple[ReplicaState, ...]
 
 

@@ -1,0 +1,105 @@
+"""How long a request would take: rates and reply lengths, learned from what was really measured.
+
+Rates belong to (engine, model) on this node; other nodes' rates come in their state documents, measured
+by themselves. A rate that was never measured is the prior of its kind of engine.
+"""
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+from pairproxy.core.models import EngineId, ModelName, Rates, Usage
+
+PRIORS: dict[str, Rates] = {
+    # Published measurements of each kind of engine on a mid-range machine (docs/scheduling.md); only the
+    # first request pays for their error.
+    "ollama": Rates(prefill=500.0, decode=30.0, beta=0.8, load_s=5.0),
+    "lmstudio": Rates(prefill=500.0, decode=30.0, beta=0.15, load_s=5.0),
+    "llamacpp": Rates(prefill=500.0, decode=30.0, beta=0.15),
+    "openai": Rates(prefill=4000.0, decode=50.0, beta=0.03),
+    "embedded": Rates(prefill=120.0, decode=80.0, beta=0.7),  # SmolLM2-135M on one thread, measured
+    "paced": Rates(prefill=2000.0, decode=50.0, beta=0.15),
+}
+_UNKNOWN = PRIORS["ollama"]
+
+LEARNING_WEIGHT = 0.2  # of one full-sized sample in the running mean (scheduling.md section 2)
+FULL_PREFILL_TOKENS = 256  # fewer are dominated by fixed costs and count for less
+MIN_DECODE_TOKENS = 8  # fewer say more about the clock than about the engine
+MIN_PREFILL_TOKENS = 16
+PRIOR_OUTPUT_TOKENS = 300.0  # median reply length of chat traffic
+REMEMBERED_OUTPUTS = 200  # per model
+
+
+@dataclass(slots=True)
+class _Rate:
+    """A running mean in log space: a factor of two up weighs as much as a factor of two down."""
+
+    log_mean: float = 0.0
+    is_measured: bool = False
+
+    def learn(self, value: float, weight: float) -> None:
+        if not self.is_measured:
+            self.log_mean, self.is_measured = math.log(value), True
+        else:
+            self.log_mean += weight * (math.log(value) - self.log_mean)
+
+    def value(self, prior: float) -> float:
+        return math.exp(self.log_mean) if self.is_measured else prior
+
+
+@dataclass(slots=True)
+class _Speed:
+    prefill: _Rate = field(default_factory=_Rate)
+    decode: _Rate = field(default_factory=_Rate)
+    load: _Rate = field(default_factory=_Rate)
+
+
+class Costs:
+    """What this node knows about the speed of its own engines and the length of replies."""
+
+    def __init__(self) -> None:
+        self._speeds: dict[tuple[EngineId, ModelName], _Speed] = {}
+        self._outputs: dict[ModelName, deque[int]] = {}
+
+    def rates(self, engine: EngineId, kind: str, model: ModelName) -> Rates:
+        """The rates of a model on an engine of this node: measured where measured, else the prior."""
+        prior = PRIORS.get(kind, _UNKNOWN)
+        speed = self._speeds.get((engine, model))
+        if speed is None:
+            return prior
+        return Rates(
+            prefill=speed.prefill.value(prior.prefill),
+            decode=speed.decode.value(prior.decode),
+            beta=prior.beta,
+            load_s=speed.load.value(prior.load_s) if prior.load_s else 0.0,
+        )
+
+    def learn(self, engine: EngineId, model: ModelName, usage: Usage, ttft_s: float, alone_s: float) -> None:
+        """Take in one finished request.
+
+        ``ttft_s`` is dispatch to first byte; ``alone_s`` is the decoding time corrected for the company it
+        had: the integral of Rates.share(concurrency) from the first byte to the last.
+        """
+        speed = self._speeds.setdefault((engine, model), _Speed())
+        uncached = (usage.prompt_tokens or 0) - (usage.cached_tokens or 0)
+        prefill_s = usage.prefill_s if usage.prefill_s is not None else ttft_s
+        if uncached >= MIN_PREFILL_TOKENS and prefill_s > 0:
+            weight = LEARNING_WEIGHT * min(1.0, uncached / FULL_PREFILL_TOKENS)
+            speed.prefill.learn(uncached / prefill_s, weight)
+        tokens = usage.output_tokens or 0
+        if tokens >= MIN_DECODE_TOKENS and alone_s > 0:
+            speed.decode.learn(tokens / alone_s, LEARNING_WEIGHT)
+        if usage.load_s is not None and usage.load_s > 0.5:  # less is bookkeeping, not a load
+            speed.load.learn(usage.load_s, LEARNING_WEIGHT)
+        if tokens:
+            self.learn_output(model, tokens)
+
+    def learn_output(self, model: ModelName, tokens: int) -> None:
+        """Take in the length of one reply, wherever it was made."""
+        self._outputs.setdefault(model, deque(maxlen=REMEMBERED_OUTPUTS)).append(tokens)
+
+    def expected_output(self, model: ModelName, limit: int | None) -> float:
+        """Tokens a reply is expected to have: the mean of the remembered ones, capped by the client's limit."""
+        seen = self._outputs.get(model)
+        expected = sum(seen) / len(seen) if seen else PRIOR_OUTPUT_TOKENS
+        return min(expected, float(limit)) if limit is not None and limit > 0 else expected

@@ -1,0 +1,94 @@
+"""NodeTable: this node's view of every peer, built from their state documents."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pairproxy.core.models import EngineState, ModelName, NodeId, Place, Replica, ReplicaState, StateDocument
+
+STALE_S = 3.0  # three missed documents: no new requests there
+
+
+@dataclass(slots=True)
+class _View:
+    document: StateDocument
+    received_at: float
+
+
+class NodeTable:
+    """The latest state document of each peer, with its age."""
+
+    def __init__(self, stale_s: float = STALE_S) -> None:
+        self._stale_s = stale_s
+        self._views: dict[NodeId, _View] = {}
+
+    def report(self, document: StateDocument, at: float) -> bool:
+        """Take in a document; answers False for one older than what is known of the same life of that node."""
+        known = self._views.get(document.node)
+        if (
+            known is not None
+            and known.document.epoch == document.epoch
+            and known.document.sequence > document.sequence
+        ):
+            return False
+        self._views[document.node] = _View(document, at)
+        return True
+
+    def lose(self, node: NodeId) -> None:
+        """Forget a node that is gone."""
+        self._views.pop(node, None)
+
+    def documents(self, at: float) -> Iterator[tuple[StateDocument, float]]:
+        """Every known peer's document and its age in seconds."""
+        for view in self._views.values():
+            yield view.document, at - view.received_at
+
+    def age(self, node: NodeId, at: float) -> float | None:
+        """Seconds since the node's last document; None if there is none."""
+        view = self._views.get(node)
+        return None if view is None else at - view.received_at
+
+    def next_stale(self, at: float) -> float | None:
+        """When the next healthy node becomes stale, if nothing arrives from it."""
+        times = [view.received_at + self._stale_s for view in self._views.values()]
+        return min((time for time in times if time > at), default=None)
+
+    def engine(self, place: Place) -> tuple[EngineState, float] | None:
+        """The engine at a place and the time its state was received."""
+        view = self._views.get(place.node)
+        if view is not None:
+            for engine in view.document.engines:
+                if engine.engine == place.engine:
+                    return engine, view.received_at
+        return None
+
+    def healthy_replicas(
+        self, model: ModelName, at: float
+    ) -> Iterator[tuple[Place, EngineState, ReplicaState]]:
+        """Where a model may run now: fresh, not draining."""
+        for view in self._views.values():
+            document = view.document
+            if at - view.received_at > self._stale_s or document.is_draining:
+                continue
+            for engine in document.engines:
+                for state in engine.replicas:
+                    if state.replica.model == model:
+                        yield Place(document.node, engine.engine), engine, state
+
+    def knows(self, model: ModelName) -> bool:
+        """Whether any peer, healthy or not, was seen with this model."""
+        return any(
+            state.replica.model == model
+            for view in self._views.values()
+            for engine in view.document.engines
+            for state in engine.replicas
+        )
+
+    def identities(self, model: ModelName) -> dict[NodeId, Replica]:
+        """The replica each peer holds under this name."""
+        return {
+            view.document.node: state.replica
+            for view in self._views.values()
+            for engine in view.document.engines
+            for state in engine.replicas
+            if state.replica.model == model
+        }
