@@ -1,0 +1,230 @@
+"""How fast it could have been: bounds on speedup and on makespan, each with the source of its formula.
+
+The model is that of unrelated machines, R||Cmax in the notation of Graham, Lawler, Lenstra and Rinnooy Kan
+(1979): each request is served whole, on one slot of one node, for at least the seconds given for that node.
+A node with s slots counts as s independent machines, each as fast as the node is for one request alone.
+No engine does better than that, so what is a bound there is a bound here.
+
+Services: one mapping per request, node -> seconds. A node left out cannot serve that request.
+"""
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import TypeVar
+
+N = TypeVar("N", bound=Hashable)
+V = TypeVar("V")
+
+FLUID_STEPS = 24  # improvements of the prices; the first prices are exact already for nodes of steady ratio
+SUBSETS = 24  # how many "hardest k requests" are counted out, and how many late releases are looked at
+RELEASES_WORK = 4096  # releases looked at times requests: keeps a report of thousands under half a second
+EXACT_REQUESTS = 10  # an agent's fan-out; above, the relaxations are close and the search is long
+EXACT_STEPS = 20_000  # placements tried before the search gives up: tens of milliseconds
+
+
+def waves_bound(requests: int, slots: int) -> float:
+    """Speedup of equal requests on equal one-slot nodes over one of them: N / ceil(N / slots).
+
+    The makespan of N unit tasks on m identical machines is ceil(N / m) (Graham et al. 1979, P|p_j=1|Cmax).
+    Exact for equal requests and equal nodes, and a bound for nothing else. Raises ValueError below one.
+    """
+    if requests < 1 or slots < 1:
+        raise ValueError("the waves bound needs at least one request and one slot")
+    return requests / math.ceil(requests / slots)
+
+
+def capacity_bound(rates: Iterable[float]) -> float:
+    """Speedup over the best node if work could be cut at will: sum of rates / best rate.
+
+    A machine of relative speed s_i does at most s_i * T work in T seconds (uniform machines, Q|pmtn|Cmax;
+    Horvath, Lam and Sethi 1977). ``rates`` in any one unit, one per node, all slots of it together. Raises
+    ValueError if there is none, or none above zero.
+    """
+    rates = list(rates)
+    if not rates or min(rates) < 0.0 or max(rates) <= 0.0:
+        raise ValueError("the capacity bound needs the rate of at least one node")
+    return sum(rates) / max(rates)
+
+
+def provable_makespan(
+    services: Sequence[Mapping[N, float]],
+    slots: Mapping[N, int],
+    releases: Sequence[float] | None = None,
+) -> float:
+    """Seconds from the first release below which no schedule can end; 0.0 for no requests.
+
+    The largest of the bounds of this module over all requests, and, with ``releases`` (seconds, one per
+    request), of "a release + the bound of what is released then or later". The exact optimum where it is
+    found within EXACT_STEPS. Raises ValueError if a request can be served nowhere, or a service is negative.
+    """
+    rows = [_usable(row, slots) for row in services]
+    if not rows:
+        return 0.0
+    if releases is None:
+        return _burst_bound(rows, slots)
+    if len(releases) != len(rows):
+        raise ValueError("there must be one release per request")
+    first = min(releases)
+    bound = max(release - first + min(row.values()) for row, release in zip(rows, releases, strict=True))
+    looked_at = max(2, min(SUBSETS, RELEASES_WORK // len(rows)))
+    for start in _spread(sorted(set(releases)), looked_at):
+        later = [row for row, release in zip(rows, releases, strict=True) if release >= start]
+        bound = max(bound, start - first + _burst_bound(later, slots))
+    return bound
+
+
+def longest_bound(services: Sequence[Mapping[N, float]]) -> float:
+    """The longest request on its best node (max_j p_j of McNaughton 1959, at the best machine)."""
+    return max(min(row.values()) for row in services)
+
+
+def fluid_bound(services: Sequence[Mapping[N, float]], slots: Mapping[N, int]) -> float:
+    """The makespan if requests could be cut and spread over the nodes at will.
+
+    The linear relaxation of R||Cmax (Lawler and Labetoulle 1978; Lenstra, Shmoys and Tardos 1990), through
+    its dual: with prices y_i >= 0 on the nodes, sum_i slots_i * y_i = 1, every T that can be kept has
+    T >= sum_j min_i y_i * p_ij. Any prices give a true bound; a few subgradient steps look for good ones.
+    For nodes whose speeds differ by a factor it is sum of work / sum of speeds.
+    """
+    nodes = list(dict.fromkeys(node for row in services for node in row))
+    prices = {node: 1.0 / max(_mean(services, node), 1e-12) for node in nodes}
+    best = 0.0
+    for step in range(FLUID_STEPS):
+        scale = sum(slots[node] * price for node, price in prices.items())
+        prices = {node: price / scale for node, price in prices.items()}
+        bound, loads = 0.0, dict.fromkeys(nodes, 0.0)
+        for row in services:
+            cheapest = min(row, key=lambda node: prices[node] * row[node])
+            bound += prices[cheapest] * row[cheapest]
+            loads[cheapest] += row[cheapest]
+        best = max(best, bound)
+        if bound <= 0.0:
+            break
+        for node in nodes:  # a node loaded above the bound is worth more than its price, and the other way
+            excess = min(loads[node] / slots[node] / bound, 2.0) - 1.0
+            prices[node] *= math.exp(0.5 * excess / (1.0 + step))
+    return best
+
+
+def counting_bound(services: Sequence[Mapping[N, float]], slots: Mapping[N, int]) -> float:
+    """The least T in which the nodes can hold as many requests as there are, however they are picked.
+
+    In T seconds a slot ends at most as many requests as its shortest ones fit into T, and a node's s slots
+    no more than its shortest ones fit into s * T. Looked at for the hardest k requests, for several k: with
+    equal nodes and k = q * slots + 1 this is the pairing bound, "one slot takes q + 1 of them, at least the
+    q + 1 shortest of these" (Dell'Amico and Martello 1995, L3); with equal requests it counts waves.
+    """
+    hardest = sorted(services, key=lambda row: min(row.values()), reverse=True)
+    total = sum(slots[node] for node in dict.fromkeys(node for row in services for node in row))
+    sizes = {*_spread(range(1, len(hardest) + 1, total), SUBSETS), len(hardest)}
+    return max(_time_to_hold(hardest[:size], slots) for size in sizes)
+
+
+def exact_makespan(services: Sequence[Mapping[N, float]], slots: Mapping[N, int]) -> float | None:
+    """The optimum of R||Cmax by branch and bound; None if it was not found within EXACT_STEPS.
+
+    Hardest request first, tried where it would end first; a branch is left when its work, spread evenly over
+    all slots, does not end before the best schedule found.
+    """
+    rows = sorted(services, key=lambda row: min(row.values()), reverse=True)
+    loads = {node: [0.0] * min(slots[node], len(rows)) for row in rows for node in row}
+    machines = sum(len(slot_loads) for slot_loads in loads.values())
+    rest = [*accumulate((min(row.values()) for row in reversed(rows)), initial=0.0)][::-1]
+    best, steps = math.inf, 0
+
+    def place(index: int, makespan: float, work: float) -> None:
+        nonlocal best, steps
+        if index == len(rows):
+            best = makespan
+            return
+        row = rows[index]
+        ends = {
+            (loads[node][slot] + row[node], node): slot for node in row for slot in range(len(loads[node]))
+        }
+        for end, node in sorted(ends, key=lambda choice: choice[0]):  # equal slots of a node fell together
+            steps += 1
+            done = work + row[node]
+            if steps > EXACT_STEPS or max(end, makespan) >= best:
+                return
+            if (done + rest[index + 1]) / machines >= best:
+                continue
+            slot = ends[end, node]
+            before, loads[node][slot] = loads[node][slot], end
+            place(index + 1, max(makespan, end), done)
+            loads[node][slot] = before
+
+    place(0, 0.0, 0.0)
+    return best if steps <= EXACT_STEPS else None
+
+
+def best_services(
+    observed: Sequence[Mapping[N, float]], sizes: Sequence[float], slots: Mapping[N, int]
+) -> list[dict[N, float]]:
+    """Each request's seconds on every node with slots, at the best that was seen there: for the bounds.
+
+    ``observed``: per request, node -> the least seconds it took there. ``sizes``: per request, its work in
+    any one unit above zero (tokens, or seconds on one node). A node's pace is the least seconds per unit seen
+    on it. A request takes what it took on a one-slot node, else its size at the node's pace: where slots
+    share an engine, what it took is not what it would take alone. A node not seen at work counts as fast as
+    the fastest seen. No service is above what was observed, so what happened never beats the bound.
+    Raises ValueError if nothing was observed.
+    """
+    paces: dict[N, float] = {}
+    for row, size in zip(observed, sizes, strict=True):
+        for node, service in row.items():
+            paces[node] = min(paces.get(node, math.inf), service / size)
+    if not paces:
+        raise ValueError("no request was seen on any node")
+    fastest = min(paces.values())
+    return [
+        {
+            node: row[node] if count == 1 and node in row else size * paces.get(node, fastest)
+            for node, count in slots.items()
+        }
+        for row, size in zip(observed, sizes, strict=True)
+    ]
+
+
+def _burst_bound(services: Sequence[Mapping[N, float]], slots: Mapping[N, int]) -> float:
+    if len(services) <= EXACT_REQUESTS and (exact := exact_makespan(services, slots)) is not None:
+        return exact
+    return max(longest_bound(services), fluid_bound(services, slots), counting_bound(services, slots))
+
+
+def _time_to_hold(services: Sequence[Mapping[N, float]], slots: Mapping[N, int]) -> float:
+    """The least time in which the nodes' counts, added up, reach the number of these requests."""
+    sums = {
+        node: list(accumulate(sorted(row[node] for row in services if node in row)))
+        for node in dict.fromkeys(node for row in services for node in row)
+    }
+    shared = {node: [total / slots[node] for total in totals] for node, totals in sums.items()}
+    times = sorted({time for totals in (*sums.values(), *shared.values()) for time in totals})
+
+    def held(time: float) -> int:
+        alone = {node: slots[node] * bisect_right(sums[node], time) for node in sums}
+        return sum(min(alone[node], bisect_right(shared[node], time)) for node in sums)
+
+    return times[bisect_left(times, len(services), key=held)]
+
+
+def _usable(row: Mapping[N, float], slots: Mapping[N, int]) -> dict[N, float]:
+    usable = {node: service for node, service in row.items() if slots.get(node, 0) > 0}
+    if not usable:
+        raise ValueError("a request can be served on no node that has a slot")
+    if not all(0.0 <= service < math.inf for service in usable.values()):
+        raise ValueError("a service must be a number of seconds, zero or more")
+    return usable
+
+
+def _mean(services: Sequence[Mapping[N, float]], node: N) -> float:
+    known = [row[node] for row in services if node in row]
+    return sum(known) / len(known)
+
+
+def _spread(values: Sequence[V], limit: int) -> list[V]:
+    """At most ``limit`` of the values, evenly spread, first and last among them."""
+    if len(values) <= limit:
+        return list(values)
+    return [values[round(index * (len(values) - 1) / (limit - 1))] for index in range(limit)]
