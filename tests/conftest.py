@@ -1,0 +1,58 @@
+"""What all tests share: the two tiers, the loud count of what was skipped, and a home of their own."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+LEFT_OUT = pytest.StashKey[int]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --all, which runs the slow tier too."""
+    parser.addoption("--all", action="store_true", default=False, help="run the slow tests too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the slow tests out unless --all is given."""
+    if config.getoption("--all"):
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    items[:] = [item for item in items if not item.get_closest_marker("slow")]
+    config.stash[LEFT_OUT] = len(slow)
+    config.hook.pytest_deselected(items=slow)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how many checks were skipped and why, and how many were left for --all; also when it is none."""
+    reasons = Counter(_reason(report) for report in terminalreporter.stats.get("skipped", []))
+    told = "".join(f"\n  {count} x {reason}" for reason, count in sorted(reasons.items()))
+    terminalreporter.write_line(f"SKIPPED {reasons.total()} checks{':' if told else ''}{told}")
+    if not config.getoption("--all"):
+        terminalreporter.write_line(f"LEFT for --all: {config.stash.get(LEFT_OUT, 0)} slow checks")
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return text.removeprefix("Skipped: ")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the person's own settings and home out of the tests; fetched models stay shared."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("PAIRPROXY_")]:
+            if name != "PAIRPROXY_CACHE":
+                patch.delenv(name)
+        patch.setenv("PAIRPROXY_HOME", str(tmp_path_factory.mktemp("no-home")))
+        yield
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """An empty home directory, readable by nobody else."""
+    directory = tmp_path / "home"
+    directory.mkdir(mode=0o700)
+    return directory

@@ -1,0 +1,170 @@
+"""What the documentation says is checked against the code."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import pairproxy
+import pairproxy.cli
+from pairproxy.config import EngineSettings, Settings
+
+ROOT = Path(__file__).parent.parent
+# Registry hosts and paths of one machine, written so that this line does not find itself.
+OUTSIDE = re.compile(
+    r"pypi\.org|pythonhosted\.org|registry\.npmjs|deb\.debian\.org|/work/(?:main|steering|shared)|/fa[r]m/"
+    r"|/tmp/bash_[j]obs|/tmp/ex[p]/|/root/\.|/home/[a-z]+/|/Users/[A-Za-z]+/"
+)
+HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def project_files(*patterns: str) -> list[Path]:
+    """The files that are in the repository or about to be; what git ignores is not ours."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30)
+    if done.returncode:
+        pytest.skip("no git checkout here, so the project's files cannot be told from others")
+    return [path for name in done.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def read(path: Path) -> str:
+    """A file as text; bytes that are no text are replaced."""
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def help_of(*command: str) -> str:
+    """What a command's --help prints, without colour or wrapping."""
+    surroundings = {**os.environ, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "200"}
+    line = [sys.executable, "-m", "pairproxy", *command, "--help"]
+    done = subprocess.run(line, cwd=ROOT, env=surroundings, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def commands() -> list[str]:
+    """The commands that `pairproxy --help` lists."""
+    if not hasattr(pairproxy.cli, "main"):
+        pytest.skip("the command line is not born yet (pairproxy.cli.main)")
+    listed = help_of().partition("Commands")[2]
+    return re.findall(r"^[ │|]+([a-z][a-z-]+)(?:  |\s*[│|]?$)", listed, re.MULTILINE)
+
+
+def anchors(page: str) -> set[str]:
+    """The anchors that a page's headings get where it is shown."""
+    slugs = (re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(page))
+    return set(slugs)
+
+
+def test_every_command_is_documented() -> None:
+    """Each command of the help stands as `pairproxy COMMAND` in the README or in docs/."""
+    pages = "\n".join(read(path) for path in project_files("README.md", "docs/*.md"))
+    listed = commands()
+    assert len(listed) >= 3, f"the commands could not be read off the help: {listed}"
+    assert not [name for name in listed if not re.search(rf"pairproxy {name}\b", pages)]
+
+
+def test_every_command_has_an_example_in_its_help() -> None:
+    """Somebody who reads a command's help sees a line to type."""
+    assert not [
+        name for name in commands() if f"pairproxy {name}" not in help_of(name).partition("Usage")[2][40:]
+    ]
+
+
+def test_the_settings_page_is_what_the_code_says() -> None:
+    """docs/configuration.md is what scripts/docs writes from config.py now."""
+    line = [sys.executable, "scripts/docs", "--print"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=30)
+    assert done.returncode == 0, done.stderr
+    assert read(ROOT / "docs" / "configuration.md") == done.stdout, "run scripts/docs"
+
+
+def keys_of(section: type[msgspec.Struct], prefix: str) -> list[str]:
+    """Every key that a file of settings may hold, asked of the types themselves."""
+    found = []
+    for field in msgspec.structs.fields(section):
+        key = f"{prefix}{field.encode_name}"
+        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
+            found += keys_of(field.type, f"{key}.")
+        elif field.type == tuple[EngineSettings, ...]:
+            found += keys_of(EngineSettings, f"{key}.")
+        else:
+            found.append(key)
+    return found
+
+
+def test_every_setting_is_on_the_settings_page() -> None:
+    """No key is left out, and none is there that does not exist."""
+    page = read(ROOT / "docs" / "configuration.md")
+    assert re.findall(r"^\| `([a-z_.]+)` \|", page, re.MULTILINE) == keys_of(Settings, "")
+
+
+def test_every_relative_link_leads_somewhere() -> None:
+    """A link to a file of the project, or to a heading in one, resolves."""
+    broken = []
+    for page in project_files("*.md"):
+        for found in LINK.findall(FENCED.sub("", read(page))):
+            target = found[0] or found[1]
+            if re.match(r"[a-z]+:", target):
+                continue
+            name, _, anchor = target.partition("#")
+            file = (page.parent / name).resolve() if name else page
+            if not file.exists() or (anchor and anchor not in anchors(read(file))):
+                broken.append(f"{page.relative_to(ROOT)}: {target}")
+    assert not broken
+
+
+def test_the_changelog_starts_with_this_version() -> None:
+    """The newest entry of the changelog is the version of the package."""
+    newest = re.search(r"^## \[([^\]]+)\]", read(ROOT / "CHANGELOG.md"), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == pairproxy.__version__
+
+
+def test_every_module_is_in_the_tree_of_the_architecture() -> None:
+    """Each package and each top-level module is named in docs/architecture.md."""
+    page = read(ROOT / "docs" / "architecture.md")
+    package = ROOT / "pairproxy"
+    packages = [f"{path.parent.name}/" for path in package.rglob("__init__.py") if path.parent != package]
+    modules = [path.name for path in package.glob("*.py")] + [
+        path.name for path in (package / "core").glob("*.py")
+    ]
+    assert not [name for name in [*packages, *modules] if name not in page]
+
+
+def test_the_law_is_told_as_it_is_checked() -> None:
+    """The layers written in docs/architecture.md are those of the import contracts, in their order."""
+    page = read(ROOT / "docs" / "architecture.md")
+    everything, core, _ = tomllib.loads(read(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    for contract, start in ((everything, "__main__ >"), (core, "inside core:")):
+        told = re.search(rf"^    {start}.*\n(?:     +>.*\n)*", page, re.MULTILINE)
+        assert told is not None
+        layers = re.sub(r"inside core:|\s", "", told[0]).split(">")
+        assert layers == [re.sub(r"[() ]", "", layer) for layer in contract["layers"]]
+
+
+def test_nothing_names_a_registry_or_a_machine() -> None:
+    """No tracked file names a package registry's host or a path of somebody's machine."""
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in project_files()
+        for number, line in enumerate(read(path).splitlines(), 1)
+        if OUTSIDE.search(line)
+    ]
+    assert not found
+
+
+def test_scripts_are_executable_and_described() -> None:
+    """Every script can be started, says in its head what it does, and is named in docs/development.md."""
+    page = read(ROOT / "docs" / "development.md")
+    for script in project_files("scripts/*", ".ci/run"):
+        second = read(script).splitlines()[1]
+        assert os.access(script, os.X_OK), script
+        assert second.startswith(("# ", '"""')), script
+        assert script.relative_to(ROOT).as_posix() in page, script
