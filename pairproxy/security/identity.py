@@ -1,0 +1,70 @@
+"""Who this node is: one key, the certificate that goes with it, and the device id that both amount to.
+
+The device id is the base32 of the SHA-256 of the public key (SubjectPublicKeyInfo), 52 characters. People
+see its first eight as ``XXXX-XXXX`` (:func:`short_id`); machines always compare all of it, and trust
+compares whole certificates (security.trust).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pairproxy.core.errors import StoreError
+from pairproxy.core.models import NodeId
+from pairproxy.security import certificates
+from pairproxy.security.certificates import device_id_of
+from pairproxy.security.private_files import ensure_private_directory, exclusive, read_private, write_private
+
+__all__ = ["Identity", "device_id_of", "load_or_create", "short_id"]
+
+KEY_FILE = "key.pem"
+CERTIFICATE_FILE = "cert.pem"
+_LOCK_FILE = "identity.lock"
+_MOST_BYTES = 16 * 1024  # a P-256 key and its certificate have 1 KiB together
+_AS_NEW = "to begin as a new node, with which every paired machine must then pair again."
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """This node's own name towards peers. ``certificate`` is DER; both files are PEM."""
+
+    device_id: NodeId
+    certificate: bytes
+    certificate_file: Path
+    key_file: Path
+
+
+def short_id(node: NodeId) -> str:
+    """The device id as people see it, ``XXXX-XXXX``: 40 bits tell machines apart, and prove nothing."""
+    return f"{node[:4]}-{node[4:8]}"
+
+
+def load_or_create(home: Path) -> Identity:
+    """Return the identity kept in ``home``, made on the first call.
+
+    ``home`` is made with mode 0700, the files with 0600. Processes that call this at the same time get the
+    same identity. Raises StoreError, saying what to do, if the directory or a file is open to other users
+    or not ours, if one file of the two is missing, or if they do not fit.
+    """
+    ensure_private_directory(home)
+    key_file, certificate_file = home / KEY_FILE, home / CERTIFICATE_FILE
+    # Held while reading too: between the two renames of a first start there is a key without certificate.
+    with exclusive(home / _LOCK_FILE):
+        key = read_private(key_file, _MOST_BYTES)
+        certificate = read_private(certificate_file, _MOST_BYTES)
+        if key is None and certificate is None:
+            key, certificate = certificates.make()
+            write_private(key_file, key)
+            write_private(certificate_file, certificate)
+    if key is None or certificate is None:
+        missing, present = (key_file, certificate_file) if key is None else (certificate_file, key_file)
+        raise StoreError(
+            f"{missing} is missing beside {present}. Put it back from a backup; or remove {present} {_AS_NEW}"
+        )
+    try:
+        der = certificates.der_of_pair(key, certificate)
+    except StoreError as error:
+        raise StoreError(
+            f"{key_file} and {certificate_file} cannot be used: {error} "
+            f"Put both back from a backup; or remove both {_AS_NEW}"
+        ) from None
+    return Identity(device_id_of(der), der, certificate_file, key_file)

@@ -1,0 +1,281 @@
+import json
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from pairproxy.core.errors import StoreError
+from pairproxy.core.models import NodeId
+from pairproxy.security import trust
+from pairproxy.security.identity import Identity, load_or_create
+from pairproxy.security.trust import PeerRecord, TrustStore, printable
+from tests.support.certificates import der, forge
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Identity:
+    """This node."""
+    return load_or_create(tmp_path / "own")
+
+
+@pytest.fixture
+def peer(tmp_path: Path) -> Identity:
+    """Another node."""
+    return load_or_create(tmp_path / "peer")
+
+
+@pytest.fixture
+def store(own: Identity, tmp_path: Path) -> TrustStore:
+    """The empty store of this node."""
+    store = TrustStore(tmp_path / "own", own.device_id)
+    store.load()
+    return store
+
+
+def record_of(identity: Identity, **changes: object) -> PeerRecord:
+    """A valid record of that node, with some fields changed."""
+    record = PeerRecord(
+        node=identity.device_id,
+        name="anna",
+        certificate=identity.certificate,
+        may_use_me=True,
+        i_may_use=False,
+    )
+    return msgspec.structs.replace(record, **changes)
+
+
+def reloaded(store: TrustStore) -> TrustStore:
+    """The store as the next life of the daemon finds it."""
+    again = TrustStore(store._home, store._own)
+    again.load()
+    return again
+
+
+def test_a_peer_is_found_again_after_a_restart(store: TrustStore, peer: Identity) -> None:
+    """What was added is there in the next life of the daemon, by id and by certificate."""
+    record = store.add(record_of(peer, addresses=("192.168.1.7:11634", "[fe80::1%eth0]:11634")))
+    again = reloaded(store)
+    assert again.get(peer.device_id) == record
+    assert again.by_certificate(peer.certificate) == record
+    assert again.peers() == (record,)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
+def test_peer_files_are_closed_to_others(store: TrustStore, peer: Identity, tmp_path: Path) -> None:
+    """The directory of peers is 0700, a peer's file 0600 and named after the peer."""
+    store.add(record_of(peer))
+    directory = tmp_path / "own" / "peers"
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    (file,) = directory.iterdir()
+    assert file.name == f"{peer.device_id}.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_only_the_exact_certificate_is_believed(store: TrustStore, peer: Identity) -> None:
+    """Neither a forgery with the peer's subject nor a changed certificate is believed."""
+    store.add(record_of(peer))
+    assert store.by_certificate(der(forge(subject=peer.device_id)[0])) is None
+    assert store.by_certificate(peer.certificate + b"\x00") is None
+    assert store.by_certificate(peer.certificate[:-1]) is None
+    assert store.by_certificate(b"") is None
+
+
+def test_a_forgotten_peer_is_unknown_at_once(store: TrustStore, peer: Identity) -> None:
+    """Forgetting acts on the live table and on the disk; a second time it says there was none."""
+    store.add(record_of(peer))
+    assert store.forget(peer.device_id) is True
+    assert store.by_certificate(peer.certificate) is None
+    assert store.get(peer.device_id) is None
+    assert reloaded(store).peers() == ()
+    assert store.forget(peer.device_id) is False
+
+
+def test_forgetting_acts_even_if_the_file_stays(
+    store: TrustStore, peer: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A peer whose file cannot be removed is unknown all the same, and the person is told."""
+    store.add(record_of(peer))
+
+    def stuck(path: Path) -> None:
+        raise StoreError(f"{path} cannot be removed")
+
+    monkeypatch.setattr(trust, "remove_private", stuck)
+    with pytest.raises(StoreError):
+        store.forget(peer.device_id)
+    assert store.by_certificate(peer.certificate) is None
+
+
+def test_we_are_no_peer_of_ourselves(store: TrustStore, own: Identity) -> None:
+    """Our own certificate cannot be added."""
+    with pytest.raises(StoreError, match="this machine itself"):
+        store.add(record_of(own))
+
+
+def test_a_certificate_of_another_node_is_refused(store: TrustStore, peer: Identity, tmp_path: Path) -> None:
+    """The record's node and the certificate's key must be one."""
+    other = load_or_create(tmp_path / "other")
+    with pytest.raises(StoreError, match="another device id"):
+        store.add(record_of(peer, node=other.device_id))
+    with pytest.raises(StoreError):
+        store.add(record_of(peer, certificate=der(forge(subject=peer.device_id, is_ca=True)[0])))
+    assert store.peers() == ()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "host",
+        "host:0",
+        "host:65536",
+        "ho st:1",
+        "user@host:1",
+        "http://host:1",
+        "h\x1b:1",
+        "fe80::1:1",
+        "[]:1",
+    ],
+)
+def test_addresses_are_host_and_port(store: TrustStore, peer: Identity, address: str) -> None:
+    """Whatever is not host:port is refused and changes nothing."""
+    with pytest.raises(StoreError, match="host:port"):
+        store.add(record_of(peer, addresses=(address,)))
+    assert store.peers() == ()
+
+
+def test_remembered_addresses_are_new_ones_first_and_bounded(store: TrustStore, peer: Identity) -> None:
+    """An address that proved good is kept once, newest first, sixteen at most, and survives a restart."""
+    store.add(record_of(peer))
+    for number in range(20):
+        store.remember_address(peer.device_id, f"10.0.0.{number}", 11634)
+    store.remember_address(peer.device_id, "10.0.0.19", 11634)
+    store.remember_address(peer.device_id, "fd00::7", 11634)
+    expected = ("[fd00::7]:11634", *(f"10.0.0.{number}:11634" for number in range(19, 4, -1)))
+    found = reloaded(store).get(peer.device_id)
+    assert found is not None
+    assert found.addresses == expected
+    assert store.get(peer.device_id) == found == store.by_certificate(peer.certificate)
+
+
+def test_a_known_address_is_not_written_again(
+    store: TrustStore, peer: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The heartbeat may report the same good address every second without a write."""
+    store.add(record_of(peer, addresses=("10.0.0.1:11634",)))
+    monkeypatch.setattr(trust, "write_private", lambda path, content: pytest.fail("written"))
+    store.remember_address(peer.device_id, "10.0.0.1", 11634)
+    store.remember_address(NodeId("unknown"), "10.0.0.1", 11634)
+
+
+def test_a_failed_write_changes_nothing(
+    store: TrustStore, peer: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A peer whose file could not be written is not believed (F36)."""
+
+    def full(path: Path, content: bytes) -> None:
+        raise StoreError(f"{path} cannot be written: No space left on device.")
+
+    monkeypatch.setattr(trust, "write_private", full)
+    with pytest.raises(StoreError, match="No space left"):
+        store.add(record_of(peer))
+    assert store.by_certificate(peer.certificate) is None
+
+
+def test_names_are_made_printable(store: TrustStore, peer: Identity) -> None:
+    """A hostile name loses its escapes and its length; an empty one becomes the short id (H17)."""
+    hostile = "\x1b[2J\u202eanna\n\u200b" + "x" * 10_000
+    record = store.add(record_of(peer, name=hostile))
+    assert record.name.startswith("[2Janna")
+    assert len(record.name) == 64
+    assert record.name.isprintable()
+    assert store.add(record_of(peer, name="\x00\u2066")).name == f"{peer.device_id[:4]}-{peer.device_id[4:8]}"
+    assert printable("  Büro 3 ✓ ") == "Büro 3 ✓"
+
+
+def _damage(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    def damage(file: Path) -> None:
+        content = json.loads(file.read_text())
+        change(content)
+        file.write_text(json.dumps(content))
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda file: file.write_text(""),
+        lambda file: file.write_text("{"),
+        lambda file: file.write_bytes(b"\xff\xfe"),
+        lambda file: file.write_text("[" * 50_000),
+        lambda file: file.write_text(" " * 70_000),
+        lambda file: file.rename(file.with_name("A" * 52 + ".json")),
+        _damage(lambda content: content.update(revoked=True)),
+        _damage(lambda content: content.pop("may_use_me")),
+        _damage(lambda content: content.update(node="A" * 52)),
+        _damage(lambda content: content.update(certificate="AAAA")),
+        _damage(lambda content: content.update(addresses=["nowhere"])),
+    ],
+    ids=[
+        "empty",
+        "cut",
+        "binary",
+        "deep",
+        "huge",
+        "moved",
+        "extra",
+        "less",
+        "node",
+        "certificate",
+        "address",
+    ],
+)
+def test_a_bad_file_is_refused_by_name(
+    store: TrustStore, peer: Identity, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    """A damaged peer file stops loading with its name, and the table stays as it was."""
+    store.add(record_of(peer))
+    damage(tmp_path / "own" / "peers" / f"{peer.device_id}.json")
+    (file,) = (tmp_path / "own" / "peers").iterdir()
+    with pytest.raises(StoreError) as refusal:
+        store.load()
+    assert str(file) in str(refusal.value)
+    assert store.get(peer.device_id) is not None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
+def test_loose_peers_are_refused(store: TrustStore, peer: Identity, tmp_path: Path) -> None:
+    """A peer file or a directory of peers that others may read is refused by name."""
+    store.add(record_of(peer))
+    file = tmp_path / "own" / "peers" / f"{peer.device_id}.json"
+    file.chmod(0o644)
+    with pytest.raises(StoreError, match=rf"chmod 600 '{file}'"):
+        store.load()
+    file.chmod(0o600)
+    file.parent.chmod(0o755)
+    with pytest.raises(StoreError, match=rf"chmod 700 '{file.parent}'"):
+        store.load()
+
+
+def test_a_leftover_of_a_crash_is_no_peer(store: TrustStore, peer: Identity, tmp_path: Path) -> None:
+    """A temporary file that a crash left behind is not read."""
+    store.add(record_of(peer))
+    (tmp_path / "own" / "peers" / f".{peer.device_id}.json.0123.tmp").write_text("{")
+    store.load()
+    assert len(store.peers()) == 1
+
+
+def test_the_table_is_bounded(store: TrustStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One peer more than the table holds is refused; one that is in it can still be renewed."""
+    monkeypatch.setattr(trust, "MOST_PEERS", 2)
+    first, second, third = (load_or_create(tmp_path / name) for name in "abc")
+    store.add(record_of(first))
+    store.add(record_of(second))
+    with pytest.raises(StoreError, match="Forget one"):
+        store.add(record_of(third))
+    assert store.add(record_of(first, name="renamed")).name == "renamed"
+    assert [record.name for record in store.peers()] == ["anna", "renamed"]
