@@ -1,4 +1,4 @@
-"""The rules of docs/architecture.md that a program can check. An exception needs its reason in a table here."""
+"""The rules of docs/architecture.md that a program can check; an exception needs its reason in a table."""
 
 import ast
 import subprocess
