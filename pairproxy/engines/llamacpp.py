@@ -1,0 +1,36 @@
+"""A found llama-server: /props says its slots and window, /v1/models what it is."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pairproxy.core.models import EngineReport, ModelName, Replica
+from pairproxy.engines.ask import ask
+from pairproxy.engines.found import CONTEXT_LIMIT_TOKENS, FoundEngine, entries, model_name, whole_number
+
+
+class LlamaCppEngine(FoundEngine):
+    """A hash it has not: the counts in a model's header stand for its content."""
+
+    kind = "llamacpp"
+
+    async def probe(self) -> EngineReport:
+        """Raises UpstreamError if one of the two is not answered."""
+        props = await ask(self.host, self.port, "/props")
+        models = await ask(self.host, self.port, "/v1/models")
+        props = props if isinstance(props, dict) else {}
+        return self._report(props.get("build_info"), props.get("total_slots"), self._replicas(models, props))
+
+    def _replicas(self, models: Any, props: dict[str, Any]) -> Iterator[tuple[Replica, bool]]:
+        defaults = props.get("default_generation_settings")
+        window = whole_number(
+            defaults.get("n_ctx") if isinstance(defaults, dict) else None, CONTEXT_LIMIT_TOKENS
+        )
+        for entry in entries(models, "data"):
+            name, meta, status = model_name(entry.get("id")), entry.get("meta"), entry.get("status")
+            if name is None:
+                continue
+            meta = meta if isinstance(meta, dict) else {}
+            facts = ("n_params", "size", "n_vocab", "n_ctx_train", "n_embd")
+            identity = self._identity(*(meta.get(fact) for fact in facts))
+            is_loaded = not isinstance(status, dict) or status.get("value") == "loaded"  # router mode says it
+            yield Replica(ModelName(name), identity, window), is_loaded

@@ -1,0 +1,38 @@
+"""A found LM Studio: /api/v0/models lists what it has and whether it is loaded."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pairproxy.core.errors import BrokenReply
+from pairproxy.core.models import EngineReport, ModelName, Replica
+from pairproxy.engines.ask import ask
+from pairproxy.engines.found import CONTEXT_LIMIT_TOKENS, FoundEngine, entries, model_name, whole_number
+
+
+class LmStudioEngine(FoundEngine):
+    """It answers every unknown path with 200 and an error in the body, so only the body tells."""
+
+    kind = "lmstudio"
+
+    async def probe(self) -> EngineReport:
+        """Raises UpstreamError if it does not answer as LM Studio does."""
+        reply = await ask(self.host, self.port, "/api/v0/models")
+        if not is_model_list(reply):
+            raise BrokenReply(f"What answers on port {self.port} is not an LM Studio that lists its models.")
+        return self._report(None, None, self._replicas(reply))
+
+    def _replicas(self, reply: Any) -> Iterator[tuple[Replica, bool]]:
+        for entry in entries(reply, "data"):
+            name = model_name(entry.get("id"))
+            if name is None:
+                continue
+            facts = ("id", "publisher", "arch", "compatibility_type", "quantization", "max_context_length")
+            identity = self._identity(*(entry.get(fact) for fact in facts))
+            window = whole_number(entry.get("loaded_context_length"), CONTEXT_LIMIT_TOKENS)
+            yield Replica(ModelName(name), identity, window), entry.get("state") == "loaded"
+
+
+def is_model_list(reply: Any) -> bool:
+    """Whether it is LM Studio's list, not its error and not another server's list."""
+    listed = reply.get("data") if isinstance(reply, dict) else None
+    return isinstance(listed, list) and all("state" in entry for entry in entries(reply, "data"))
