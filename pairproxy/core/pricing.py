@@ -63,7 +63,8 @@ class Pricing:
         """
         here = list(self._local.places(request.model, request.engine))
         stays = request.origin is not None or request.local_only
-        if not here and request.engine is not None and (stays or not self._nodes.knows(request.model)):
+        is_elsewhere = not request.local_only and self._nodes.knows(request.model)
+        if not here and request.engine is not None and request.origin is None and not is_elsewhere:
             here = list(self._local.unlisted(request.model, request.engine))
         for place, _, rates, is_loaded in here:
             if place not in excluded:

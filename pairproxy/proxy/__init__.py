@@ -1,0 +1,10 @@
+"""The two ports that carry requests, and the way a reply takes back.
+
+client_port.py   the engine's well-known port, loopback, plain HTTP: gate -> dialect -> dispatcher -> forward
+peer_port.py     mutual TLS: inference for this node's engines, and state documents; nothing else
+gate.py          Host and Origin: no web page and no rebound name gets in
+body.py          reading a request body within its limits
+forward.py       one attempt: request out, reply back, chunk by chunk, unchanged
+downstream.py    the client's connection: raw reply bytes, honest ends
+headers.py       which headers go on, towards engines and towards peers
+"""

@@ -1,0 +1,253 @@
+"""The bridge: stamps events, tells the scheduler, performs its commands. The only place where both meet.
+
+    async for attempt in dispatcher.attempts(request):
+        async with attempt:
+            ...                      # talk to upstreams[attempt.place]; attempt.first_byte(); attempt.finish(...)
+
+Leaving the block stamps what happened. A failure before the first byte goes round again, if the scheduler
+says so; every other failure leaves the loop as the error it is.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from types import TracebackType
+from typing import Any
+
+from pairproxy.clock import Clock
+from pairproxy.core.commands import BreakOff, Command, Dispatch, Refuse
+from pairproxy.core.errors import BrokenReply, NodeGone, PairproxyError, ReplyTruncated, UpstreamError
+from pairproxy.core.events import (
+    AttemptFailed,
+    AttemptFinished,
+    EngineSettled,
+    Event,
+    FirstByteReceived,
+    RequestAbandoned,
+    RequestArrived,
+    TimePassed,
+)
+from pairproxy.core.models import AttemptId, Decision, EngineId, Outcome, Place, Request, RequestId, Usage
+from pairproxy.core.scheduler import Listener, Scheduler
+
+Settle = Callable[[EngineId, int], Awaitable[None]]
+"""(engine of this node, other requests in flight there) -> returns when a broken-off request has left it."""
+Spawn = Callable[[str, Coroutine[Any, Any, None]], object]
+"""Start a named task in the daemon's task group."""
+
+
+class Attempt:
+    """One try of a request at one place; an async context manager around the talk with the upstream."""
+
+    def __init__(self, dispatcher: "Dispatcher", request: Request, command: Dispatch) -> None:
+        self.request = request
+        self.id: AttemptId = command.attempt
+        self.decision: Decision = command.decision
+        self.is_sent = False
+        self._dispatcher = dispatcher
+        self._scope = asyncio.timeout(None)
+        self._broken_off: PairproxyError | None = None
+        self._has_first_byte = False
+        self._is_over = False
+
+    @property
+    def place(self) -> Place:
+        """Where to send it."""
+        return self.decision.place
+
+    @property
+    def is_last_resort(self) -> bool:
+        """Whether no other place could take the request."""
+        return len(self.decision.candidates) <= 1
+
+    def first_byte(self) -> None:
+        """Say that the reply's first body byte is here; from now on the client gets this reply or its ruin."""
+        self._has_first_byte = True
+        self._dispatcher.tell(FirstByteReceived(self._dispatcher.now(), self.id))
+
+    def finish(self, outcome: Outcome, usage: Usage) -> None:
+        """Say that the reply ended, and how."""
+        self._end(outcome, usage, settled=outcome is not Outcome.TRUNCATED)
+
+    def break_off(self, error: PairproxyError) -> None:
+        """Interrupt whatever the block awaits; the block ends with ``error``."""
+        self._broken_off = error
+        if not self._is_over:
+            self._scope.reschedule(0.0)
+
+    async def __aenter__(self) -> "Attempt":
+        await self._scope.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        try:
+            await self._scope.__aexit__(kind, error, trace)
+        except TimeoutError:
+            error = self._broken_off or NodeGone("The node stopped answering.")
+        if self._is_over:
+            return False
+        if error is None:
+            error = BrokenReply("The reply ended without an outcome.")
+        return self._failed(error)
+
+    def _failed(self, error: BaseException) -> bool:
+        """Stamp a failure; True: it is dealt with, go round the loop."""
+        settled = not self.is_sent
+        if isinstance(error, asyncio.CancelledError):  # the client left
+            self._is_over = True
+            self._dispatcher.abandon(self, settled)
+            return False
+        if not isinstance(error, PairproxyError):  # a fault of ours: it stays visible, the slot is given back
+            self._is_over = True
+            self._dispatcher.fail(self, PairproxyError("pairproxy failed; its log says where."), settled)
+            return False
+        if self._has_first_byte:
+            self._end(Outcome.TRUNCATED, Usage(), settled)
+            if isinstance(error, ReplyTruncated):
+                return False
+            raise ReplyTruncated("The node that was answering was lost.") from None
+        self._is_over = True
+        self._dispatcher.fail(self, error, settled)
+        return True
+
+    def _end(self, outcome: Outcome, usage: Usage, settled: bool) -> None:
+        self._is_over = True
+        self._dispatcher.end(self, outcome, usage, settled)
+
+
+class Dispatcher:
+    """Owns the scheduler: whoever learns something tells it here, and here its commands are performed."""
+
+    def __init__(self, scheduler: Scheduler, clock: Clock, settle: Settle, spawn: Spawn) -> None:
+        self._scheduler = scheduler
+        self._clock = clock
+        self._settle = settle
+        self._spawn = spawn
+        self._listeners: list[Listener] = []
+        self._waiting: dict[RequestId, asyncio.Future[Dispatch | Refuse]] = {}
+        self._attempts: dict[AttemptId, Attempt] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def now(self) -> float:
+        """Seconds on this node's monotonic clock."""
+        return self._clock.now()
+
+    def listen(self, listener: Listener) -> None:
+        """Let ``listener`` hear every event from now on, with the commands it led to."""
+        self._listeners.append(listener)
+
+    def tell(self, event: Event) -> None:
+        """Report what happened; its consequences are performed before this returns."""
+        commands = self._scheduler.handle(event)
+        for listener in self._listeners:
+            listener(event, commands)
+        for command in commands:
+            self._perform(command)
+        self._set_timer()
+
+    async def attempts(self, request: Request) -> AsyncIterator[Attempt]:
+        """Every attempt the scheduler grants to a request, one after the other.
+
+        Raises the error that ended the request: a Refusal, or the last attempt's.
+        """
+        answer = self._expect(request.id)
+        self.tell(RequestArrived(self.now(), request))
+        try:
+            while True:
+                command = await answer
+                if isinstance(command, Refuse):
+                    raise command.error
+                answer = self._expect(request.id)
+                attempt = Attempt(self, request, command)
+                self._attempts[attempt.id] = attempt
+                yield attempt
+                if not answer.done() and request.id not in self._waiting:
+                    return
+        except asyncio.CancelledError:
+            if answer.cancelled() or not answer.done() or isinstance(answer.result(), Dispatch):
+                self.tell(RequestAbandoned(self.now(), request.id))
+            raise
+        finally:
+            self._waiting.pop(request.id, None)
+
+    # --- what attempts report ---------------------------------------------------------------------------
+
+    def end(self, attempt: Attempt, outcome: Outcome, usage: Usage, settled: bool) -> None:
+        """An attempt's reply ended, well or not."""
+        self._attempts.pop(attempt.id, None)
+        self._waiting.pop(attempt.id.request, None)
+        settled = self._is_settled(attempt, settled)
+        self.tell(AttemptFinished(self.now(), attempt.id, outcome, usage, settled))
+
+    def fail(self, attempt: Attempt, error: PairproxyError, settled: bool) -> None:
+        """An attempt failed before its first byte."""
+        self._attempts.pop(attempt.id, None)
+        never_arrived = isinstance(error, UpstreamError) and not attempt.is_sent
+        settled = self._is_settled(attempt, settled or never_arrived)
+        self.tell(AttemptFailed(self.now(), attempt.id, error, settled))
+
+    def abandon(self, attempt: Attempt, settled: bool) -> None:
+        """The client left in the middle of an attempt."""
+        self._attempts.pop(attempt.id, None)
+        self._waiting.pop(attempt.id.request, None)
+        settled = self._is_settled(attempt, settled)
+        self.tell(RequestAbandoned(self.now(), attempt.id.request, settled))
+
+    def _is_settled(self, attempt: Attempt, settled: bool) -> bool:
+        """Whether the slot is free at once; if not, watch the engine until it is."""
+        if settled or attempt.place.node != self._scheduler.own:
+            return True
+        self._spawn(f"settle {attempt.place.engine}", self._watch(attempt))
+        return False
+
+    async def _watch(self, attempt: Attempt) -> None:
+        others = len(self._scheduler.running.at_place(attempt.place)) - 1
+        try:
+            await self._settle(attempt.place.engine, others)
+        finally:
+            self.tell(EngineSettled(self.now(), attempt.id))
+
+    # --- commands ---------------------------------------------------------------------------------------
+
+    def _expect(self, request: RequestId) -> "asyncio.Future[Dispatch | Refuse]":
+        answer: asyncio.Future[Dispatch | Refuse] = asyncio.get_running_loop().create_future()
+        self._waiting[request] = answer
+        return answer
+
+    def _perform(self, command: Command) -> None:
+        if isinstance(command, Dispatch):
+            self._answer(command.attempt.request, command)
+        elif isinstance(command, Refuse):
+            self._answer(command.request, command)
+        elif isinstance(command, BreakOff):
+            attempt = self._attempts.get(command.attempt)
+            if attempt is not None:
+                attempt.break_off(command.error)
+
+    def _answer(self, request: RequestId, command: Dispatch | Refuse) -> None:
+        answer = self._waiting.get(request)
+        if answer is not None and not answer.done():
+            answer.set_result(command)
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        wakeup = self._scheduler.next_wakeup(self.now())
+        if wakeup is not None:
+            delay = max(0.0, wakeup - self.now())
+            self._timer = asyncio.get_running_loop().call_later(delay, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self.tell(TimePassed(self.now()))
+
+    def close(self) -> None:
+        """Stop the timer; call when no request is left."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,57 @@
+"""Reading a request body: its declared length first, then one deadline for all of it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from aiohttp import StreamReader, web
+
+from pairproxy.config import Limits
+from pairproxy.core.errors import BadRequest, BodyTooLarge, BodyTooSlow
+
+
+async def read_body(request: web.BaseRequest, limits: Limits) -> bytes:
+    """The whole body. Raises BodyTooLarge, BodyTooSlow, BadRequest (broken framing)."""
+    declared = request.content_length
+    if declared is not None and declared > limits.body_bytes:
+        raise _too_large(limits)
+    expected = declared if declared is not None else limits.body_bytes
+    deadline_s = max(limits.body_deadline_s, expected / limits.body_floor_bytes_per_s)
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(deadline_s):
+            async for part in _parts(request.content):
+                size += len(part)
+                if size > limits.body_bytes:
+                    raise _too_large(limits)
+                parts.append(part)
+    except TimeoutError:
+        raise BodyTooSlow("The request body did not arrive in time.") from None
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def stream_body(request: web.BaseRequest, limits: Limits) -> AsyncIterator[bytes]:
+    """The body part by part as it comes, for requests that are passed on unread. Raises BadRequest."""
+    async for part in _parts(request.content):
+        yield part
+
+
+async def once(body: bytes) -> AsyncIterator[bytes]:
+    """A whole body as a stream of one part: so a chunked request stays chunked."""
+    if body:
+        yield body
+
+
+async def _parts(content: StreamReader) -> AsyncIterator[bytes]:
+    try:
+        async for part in content.iter_any():
+            yield part
+    except (web.RequestPayloadError, ValueError):
+        raise BadRequest("The request body is not framed as its headers say.") from None
+
+
+def _too_large(limits: Limits) -> BodyTooLarge:
+    return BodyTooLarge(
+        f"The request body is larger than {limits.body_bytes // 2**20} MiB. "
+        "Raise limits.body_bytes if this is meant."
+    )

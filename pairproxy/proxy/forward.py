@@ -1,0 +1,88 @@
+"""One attempt: the request out, the reply back chunk by chunk, unchanged, while a meter looks on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pairproxy.core.dialects.meter import Meter
+from pairproxy.core.errors import BrokenReply, NotTrusted, ReplyTruncated, SlotsTaken, Unreachable, UpstreamBusy
+from pairproxy.core.models import Outcome, Place
+from pairproxy.dispatcher import Attempt
+from pairproxy.proxy import headers
+from pairproxy.proxy.downstream import Downstream
+from pairproxy.upstreams import Outgoing, Reply, Upstream
+
+BUSY = frozenset({429, 502, 503, 504})
+"""Answers that another node may better: the engine is full, restarting or behind something broken."""
+_PEER_TYPES = ("application/json", "application/x-ndjson", "text/event-stream", "text/plain")
+
+UpstreamOf = Callable[[Place], Upstream]
+"""Where a place is reached. Raises Unreachable when it is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How attempts of this daemon reach places: its own engines directly, the others through their daemons."""
+
+    upstream: UpstreamOf
+    is_peer: Callable[[Place], bool]
+
+
+async def forward(
+    attempt: Attempt, route: Route, outgoing: Outgoing, downstream: Downstream
+) -> None:
+    """Carry out an attempt; its end is stamped when this returns.
+
+    Raises UpstreamError before the first body byte (the dispatcher may try another node), ReplyTruncated
+    after it (the client was told in its own dialect and its connection closed).
+    """
+    is_peer = route.is_peer(attempt.place)
+    upstream = route.upstream(attempt.place)
+    attempt.is_sent = True
+    try:
+        reply = await upstream.send(outgoing)
+    except (Unreachable, NotTrusted):
+        attempt.is_sent = False
+        raise
+    try:
+        _check(reply, attempt, is_peer)
+        await _relay(reply, attempt, downstream, is_peer)
+    except BaseException:
+        reply.abandon()
+        raise
+
+
+async def _relay(reply: Reply, attempt: Attempt, downstream: Downstream, is_peer: bool) -> None:
+    request = attempt.request
+    meter = Meter(request.dialect, request.is_streaming, reply.status)
+    downstream.begin(reply, is_peer)
+    attempt.first_byte()
+    try:
+        await reply.relay(downstream.write, meter.feed, downstream.drain, downstream.buffered)
+    except ReplyTruncated as error:
+        downstream.break_off(request.dialect, error, reply.is_at_chunk_boundary and request.is_streaming)
+        raise
+    outcome = meter.outcome(is_complete=True)
+    attempt.finish(outcome, meter.usage())
+    if outcome is Outcome.TRUNCATED:
+        reply.abandon()
+
+
+def _check(reply: Reply, attempt: Attempt, is_peer: bool) -> None:
+    """Raise what lets another node answer, while nothing was sent to the client yet."""
+    if is_peer:
+        _check_peer(reply)
+    if reply.status in BUSY and not attempt.is_last_resort:
+        raise UpstreamBusy("The engine is busy.")
+
+
+def _check_peer(reply: Reply) -> None:
+    reason = headers.first(reply.headers, headers.REFUSED)
+    if reason == "SlotsTaken" or reason == "Draining":
+        raise SlotsTaken("The node's slot went to somebody else.")
+    if reason is not None:
+        raise BrokenReply("The node could not serve the request.")
+    if 300 <= reply.status < 400:
+        raise BrokenReply("The node answered with a redirect.")
+    kind = headers.first(reply.headers, "Content-Type") or ""
+    if reply.status == 200 and not kind.startswith(_PEER_TYPES):
+        raise BrokenReply("The node answered with something else than a reply.")

@@ -1,0 +1,68 @@
+"""Host and Origin: a web page, or a name that a stranger's DNS points here, gets nothing.
+
+Forwarding rewrites where a request comes from, so the engine's own checks would not see the page any
+more; these stand in their place. Names: only this machine's own. Origins: pages served from this machine,
+and the schemes of desktop apps that Ollama allows by default.
+"""
+
+import ipaddress
+import re
+import socket
+from collections.abc import Sequence
+
+from pairproxy.core.errors import BadRequest, NotAllowed
+
+_APP_SCHEMES = ("app", "file", "tauri", "vscode-webview", "vscode-file")
+_HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")
+_ORIGIN = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<rest>[^/\s@?#]*)")
+
+
+class Gate:
+    """Checks requests to a loopback port."""
+
+    def __init__(self, own_name: str | None = None) -> None:
+        name = (own_name if own_name is not None else socket.gethostname()).lower()
+        self._names = {"localhost"} | ({name, f"{name}.local"} if name else set())
+
+    def check(self, hosts: Sequence[str], origins: Sequence[str], fetch_site: str | None) -> None:
+        """Let a request in or raise.
+
+        ``hosts`` and ``origins`` are all values of these headers, ``fetch_site`` that of Sec-Fetch-Site.
+        Raises BadRequest for a Host that is missing, doubled or malformed, NotAllowed for a foreign one.
+        """
+        if len(hosts) != 1:
+            raise BadRequest("A request needs exactly one Host header.")
+        if not self._is_own_host(hosts[0]):
+            raise NotAllowed("This Host is not a name of this machine.")
+        if len(origins) > 1:
+            raise NotAllowed("A request has one Origin at most.")
+        if origins:
+            if not self._is_allowed_origin(origins[0]):
+                raise NotAllowed("Pages of this Origin may not use this port.")
+        elif fetch_site in ("cross-site", "same-site"):
+            raise NotAllowed("Pages of other sites may not use this port.")
+
+    def _is_own_host(self, text: str) -> bool:
+        match = _HOST.fullmatch(text)
+        if match is None:
+            raise BadRequest("The Host header is not host or host:port.")
+        return self._is_own_name(match["name"])
+
+    def _is_own_name(self, name: str) -> bool:
+        name = name.lower().removesuffix(".")
+        if name in self._names:
+            return True
+        try:
+            return ipaddress.ip_address(name.strip("[]")).is_loopback
+        except ValueError:
+            return False
+
+    def _is_allowed_origin(self, origin: str) -> bool:
+        match = _ORIGIN.match(origin)
+        if match is None:
+            return False
+        if match["scheme"] in _APP_SCHEMES:
+            return True
+        host = _HOST.fullmatch(match["rest"])
+        is_web = match["scheme"] in ("http", "https") and match.end() == len(origin)
+        return is_web and host is not None and self._is_own_name(host["name"])

@@ -1,0 +1,79 @@
+"""Which headers go on. Towards this node's engine all but hop-by-hop; between nodes an allow-list."""
+
+from collections.abc import Iterable
+
+Headers = tuple[tuple[bytes, bytes], ...]
+"""Raw (name, value) pairs in the order and spelling they came in."""
+
+HOP_BY_HOP = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+        b"expect",
+    }
+)
+OWN_PREFIX = b"x-pairproxy-"
+TO_PEER = frozenset({b"content-type", b"content-length", b"content-encoding", b"accept"})
+FROM_PEER = frozenset(
+    {b"content-type", b"content-length", b"transfer-encoding", b"cache-control", b"x-accel-buffering", b"date", b"retry-after"}
+)
+
+RUN = "X-Pairproxy-Run"
+LOCAL = "X-Pairproxy-Local"
+REQUEST = "X-Pairproxy-Request"
+ATTEMPT = "X-Pairproxy-Attempt"
+ENGINE = "X-Pairproxy-Engine"
+REFUSED = "X-Pairproxy-Refused"
+
+
+def to_engine(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """A client's headers as its engine would have got them, hop-by-hop ones and our own apart."""
+    pairs = tuple(headers)
+    dropped = HOP_BY_HOP | named_by_connection(pairs)
+    return tuple(
+        (name, value)
+        for name, value in pairs
+        if name.lower() not in dropped and not name.lower().startswith(OWN_PREFIX)
+    )
+
+
+def to_peer(headers: Iterable[tuple[bytes, bytes]], extra: Iterable[tuple[str, str]]) -> Headers:
+    """What a peer may learn of a request: its body's type and size, and our own account of it."""
+    kept = tuple((name, value) for name, value in headers if name.lower() in TO_PEER)
+    return kept + tuple((name.encode(), value.encode()) for name, value in extra)
+
+
+def to_client(headers: Iterable[tuple[bytes, bytes]], is_from_peer: bool) -> Headers:
+    """A reply's headers as the client gets them. Framing stays, since the body's bytes stay."""
+    pairs = tuple(headers)
+    if is_from_peer:
+        return tuple((name, value) for name, value in pairs if name.lower() in FROM_PEER)
+    dropped = (HOP_BY_HOP - {b"transfer-encoding"}) | named_by_connection(pairs)
+    return tuple((name, value) for name, value in pairs if name.lower() not in dropped)
+
+
+def first(headers: Iterable[tuple[bytes, bytes]], name: str) -> str | None:
+    """The first value of a header, whatever its case."""
+    wanted = name.lower().encode()
+    for key, value in headers:
+        if key.lower() == wanted:
+            return value.decode("latin-1")
+    return None
+
+
+def named_by_connection(pairs: Headers) -> frozenset[bytes]:
+    """The headers that Connection declares to be for this hop only (RFC 9110, 7.6.1)."""
+    tokens = [
+        token.strip().lower()
+        for name, value in pairs
+        if name.lower() == b"connection"
+        for token in value.split(b",")
+    ]
+    return frozenset(tokens) - {b"close", b"content-length", b"host"}

@@ -1,0 +1,118 @@
+"""The peer port: mutual TLS, inference for this node's own engines, and state documents. Nothing else.
+
+Every request is checked against the trust store anew: who was forgotten a second ago gets nothing, also on
+a connection that is open. A peer's request is served here or refused; it is never sent on.
+"""
+
+import ssl
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from pairproxy.config import Limits
+from pairproxy.core.dialects import reading, routes
+from pairproxy.core.errors import BadRequest, NotAllowed, PairproxyError, QueueFull, ReplyTruncated
+from pairproxy.core.models import Dialect, EngineId, NodeId, Request, RequestId
+from pairproxy.dispatcher import Dispatcher
+from pairproxy.proxy import headers
+from pairproxy.proxy.body import read_body
+from pairproxy.proxy.downstream import Downstream
+from pairproxy.proxy.forward import Route, forward
+from pairproxy.proxy.server import Port
+from pairproxy.upstreams import Outgoing
+
+STATE_PATH = "/pairproxy/state"
+
+PeerOf = Callable[[bytes], NodeId | None]
+"""The paired node that a certificate (DER) belongs to, now."""
+SendState = Callable[[web.BaseRequest, NodeId], Awaitable[web.StreamResponse]]
+"""Answers GET STATE_PATH with a stream of state documents (peers.exchange)."""
+
+
+class PeerPort(Port):
+    """What paired nodes may ask of this one."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        route: Route,
+        limits: Limits,
+        peer_of: PeerOf,
+        send_state: SendState,
+        authority_of: Callable[[EngineId], str],
+    ) -> None:
+        super().__init__(self._handle, limits)
+        self._dispatcher = dispatcher
+        self._route = route
+        self._limits = limits
+        self._peer_of = peer_of
+        self._send_state = send_state
+        self._authority_of = authority_of
+        self._open: dict[NodeId, int] = {}
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        downstream = Downstream(request)
+        peer: NodeId | None = None
+        try:
+            peer = self._authenticate(request)
+            self._open[peer] = self._open.get(peer, 0) + 1
+            if self._open[peer] > self._limits.peer_connections:
+                raise QueueFull("Too many requests of this peer are open.", retry_after_s=1)
+            return await self._answer(request, peer, downstream)
+        except ReplyTruncated:
+            pass
+        except PairproxyError as error:
+            downstream.fail(Dialect.OPENAI, error, ((headers.REFUSED, type(error).__name__),))
+        finally:
+            if peer is not None:
+                self._open[peer] -= 1
+        return downstream.written()
+
+    def _authenticate(self, request: web.BaseRequest) -> NodeId:
+        tls = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
+        certificate = tls.getpeercert(binary_form=True) if isinstance(tls, ssl.SSLObject) else None
+        peer = self._peer_of(certificate) if certificate is not None else None
+        if peer is None:
+            raise NotAllowed("This node is not paired with you.")
+        return peer
+
+    async def _answer(
+        self, request: web.BaseRequest, peer: NodeId, downstream: Downstream
+    ) -> web.StreamResponse:
+        if request.method == "GET" and request.raw_path == STATE_PATH:
+            return await self._send_state(request, peer)
+        dialect = routes.inference_dialect(request.method, request.raw_path)
+        if dialect is None:
+            raise NotAllowed("Peers may ask for inference and nothing else.")
+        body = await read_body(request, self._limits)
+        asked = self._asked(request, peer, dialect, body)
+        async for attempt in self._dispatcher.attempts(asked):
+            async with attempt:
+                host = self._authority_of(attempt.place.engine)
+                outgoing = Outgoing(
+                    "POST",
+                    request.raw_path,
+                    headers.to_peer(request.raw_headers, (("Host", host),)),
+                    body,
+                )
+                await forward(attempt, self._route, outgoing, downstream)
+        return downstream.written()
+
+    def _asked(self, request: web.BaseRequest, peer: NodeId, dialect: Dialect, body: bytes) -> Request:
+        read = reading.read(request.raw_path, body)
+        name = request.headers.get(headers.REQUEST, "")
+        number = request.headers.get(headers.ATTEMPT, "")
+        if read is None or not name.isalnum() or len(name) > 64 or not number.isdigit() or len(number) > 3:
+            raise BadRequest("The request is not one that a node would send.")
+        return Request(
+            id=RequestId(f"{peer[:8]}-{name}-{number}"),
+            model=read.model,
+            dialect=dialect,
+            path=routes.path_of(request.raw_path),
+            is_streaming=read.is_streaming,
+            prompt_tokens=read.prompt_tokens,
+            max_output_tokens=read.max_output_tokens,
+            client=peer,
+            origin=peer,
+            engine=EngineId(request.headers.get(headers.ENGINE, "")[:64]),
+        )
