@@ -1,0 +1,19 @@
+"""The client side of forwarding: requests out to an engine or a peer, replies back untouched.
+
+::
+
+    Upstream.send(Outgoing) -> Reply -> relay() to a client | read() | lines() | abandon()
+        |  IdlePool      connections between two requests, reused only where that is safe
+        |  Connection    one asyncio.Protocol: one exchange at a time
+        |  HeadReader    status line and headers (httptools, and rules of our own)
+        `  Framing       where the body ends, and what it holds; never changes a byte
+
+``upstream`` knows pools, TLS and pins; ``reply`` knows splicing; ``framing`` and ``head`` know bytes and
+nothing of sockets; ``sockets`` holds what differs between platforms.
+"""
+
+from pairproxy.upstreams.outgoing import Outgoing
+from pairproxy.upstreams.reply import Reply
+from pairproxy.upstreams.upstream import Reachable, Upstream, host_header
+
+__all__ = ["Outgoing", "Reachable", "Reply", "Upstream", "host_header"]

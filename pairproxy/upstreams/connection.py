@@ -1,0 +1,130 @@
+"""One TCP or TLS connection to an upstream: it carries one exchange after another, never two at once."""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import cast
+
+from pairproxy.upstreams.incoming import Incoming
+
+Address = tuple[str, int]
+
+
+class Connection(asyncio.Protocol):
+    """The near end of a connection; ``released`` and ``lost`` are told what becomes of it."""
+
+    _transport: asyncio.Transport
+
+    def __init__(
+        self,
+        address: Address,
+        released: Callable[["Connection", bool], None],
+        lost: Callable[["Connection"], None],
+    ) -> None:
+        self.address = address
+        self.requests = 0
+        self.idle_since = 0.0  # loop time
+        self.is_sent = True
+        """Whether the current request was written whole."""
+        self._released = released
+        self._lost = lost
+        self._reply: Incoming | None = None
+        self._is_write_paused = False
+        self._writable: asyncio.Future[None] | None = None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a request could be written now."""
+        return not self._transport.is_closing()
+
+    def peer_certificate(self) -> bytes | None:
+        """The certificate (DER) that the other end proved, None without TLS."""
+        tls = cast(ssl.SSLObject | None, self._transport.get_extra_info("ssl_object"))
+        return None if tls is None else tls.getpeercert(binary_form=True)
+
+    def begin(self, reply: Incoming, head: bytes, body: bytes | None) -> None:
+        """Write a request, only its head if ``body`` is None; the answer goes to ``reply``."""
+        self._reply = reply
+        self.requests += 1
+        self.is_sent = body is not None
+        if body:
+            self._transport.writelines((head, body))
+        else:
+            self._transport.write(head)
+
+    def write(self, data: bytes) -> None:
+        """Write more of the request's body."""
+        self._transport.write(data)
+
+    async def writable(self) -> None:
+        """Return when the upstream has taken enough for more to be written."""
+        while self._is_write_paused:
+            self._writable = asyncio.get_running_loop().create_future()
+            try:
+                await self._writable
+            finally:
+                self._writable = None
+        await asyncio.sleep(0)  # an early answer is noticed between two slices
+
+    def pause(self) -> None:
+        """Read no more until ``resume``; the upstream's writes will block."""
+        if self.is_usable:
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        """Read on."""
+        if self.is_usable:
+            self._transport.resume_reading()
+
+    def abort(self) -> None:
+        """Drop it at once, unsent bytes included; its reply knows already."""
+        self._reply = None
+        self._transport.abort()
+
+    def end(self) -> None:
+        """Drop it at once; a reply under way fails."""
+        self._transport.abort()
+
+    def release(self, is_clean: bool) -> None:
+        """The exchange is over; ``is_clean`` says whether the reply allows another one."""
+        self._reply = None
+        is_idle = self.is_sent and self._transport.get_write_buffer_size() == 0
+        self._released(self, is_clean and is_idle and self.is_usable)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start: TCP, and TLS if any, are established."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
+
+    def data_received(self, data: bytes) -> None:
+        """Hand bytes to the reply under way; nobody else may ever get them."""
+        reply = self._reply
+        if reply is None:
+            self.abort()
+        else:
+            reply.feed(data)
+
+    def eof_received(self) -> None:
+        """The upstream ended its side; what we still had to send has no reader."""
+        self._end(is_clean=True)
+        self.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing moves any more."""
+        self._end(is_clean=False, is_refusal=isinstance(exc, ssl.SSLError))
+        self.resume_writing()
+        self._lost(self)
+
+    def pause_writing(self) -> None:
+        """Let ``writable`` wait."""
+        self._is_write_paused = True
+
+    def resume_writing(self) -> None:
+        """End its wait."""
+        self._is_write_paused = False
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+
+    def _end(self, is_clean: bool, is_refusal: bool = False) -> None:
+        reply, self._reply = self._reply, None
+        if reply is not None:
+            reply.ended(is_clean, is_refusal)

@@ -1,0 +1,167 @@
+"""The head of a reply: status line and headers, read by httptools and judged by rules of our own.
+
+A head that two parsers could read in two ways is refused. Line ends without CR and folded header lines are
+accepted, as direct clients accept them: the head is written anew for the client, so nothing of them goes on.
+"""
+
+import re
+from dataclasses import dataclass
+
+import httptools
+
+from pairproxy.upstreams.framing import Chunked, Counted, Empty, Framing, UntilClose
+
+HEADERS = 128  # in one reply; engines send 5 to 20
+INTERIM_REPLIES = 16  # 1xx before the final one; servers send one or two
+
+_INTERIM = frozenset({100, 102, 103})
+_PREFIX = b"HTTP/1."
+_FOLD = re.compile(rb"\r?\n[ \t]+")
+
+
+class Malformed(Exception):
+    """A reply that is not HTTP/1.1 as we accept it. The text is our word for the fault, never its bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Status line and headers as they came; ``framing`` reads the body that follows."""
+
+    status: int
+    reason: bytes
+    version: tuple[int, int]
+    headers: tuple[tuple[bytes, bytes], ...]
+    framing: Framing
+    keep_alive: bool
+
+
+class _Fields:
+    """What httptools reports while it reads one head."""
+
+    __slots__ = ("headers", "reason")
+
+    def __init__(self) -> None:
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.reason = b""
+
+    def on_status(self, reason: bytes) -> None:
+        self.reason += reason
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name, value))
+
+
+class HeadReader:
+    """Collects reads until the final head is there.
+
+    ``limit_bytes`` bounds all heads together, interim ones included.
+    """
+
+    __slots__ = ("_interim", "_is_bodiless", "_left", "_waiting", "rest")
+
+    def __init__(self, method: str, limit_bytes: int) -> None:
+        self._is_bodiless = method == "HEAD"
+        self._left = limit_bytes
+        self._waiting = bytearray()
+        self._interim = 0
+        self.rest = b""
+        """The bytes that came after the head, once it is there."""
+
+    def feed(self, data: bytes) -> Head | None:
+        """Return the final head, or None while it is incomplete. Raises Malformed."""
+        waiting = self._waiting
+        start = max(len(waiting) - 3, 0)
+        waiting += data
+        while (end := _end_of_head(waiting, start)) >= 0:
+            self._left -= end
+            if self._left < 0:
+                raise Malformed("its header is too large")
+            head = _parse(bytes(waiting[:end]), self._is_bodiless)
+            del waiting[:end]
+            start = 0
+            if head.status >= 200:
+                self.rest = bytes(waiting)
+                return head
+            self._skip(head)
+        self._refuse_early()
+        return None
+
+    def _skip(self, head: Head) -> None:
+        self._interim += 1
+        if head.status not in _INTERIM:
+            raise Malformed("it changed the protocol without being asked")
+        if self._interim > INTERIM_REPLIES:
+            raise Malformed("it sent too many interim replies")
+
+    def _refuse_early(self) -> None:
+        """Garbage is garbage from its first byte; waiting for its end could take for ever."""
+        if self._waiting[: len(_PREFIX)] != _PREFIX[: len(self._waiting)]:
+            raise Malformed("it is not HTTP/1")
+        if len(self._waiting) > self._left:
+            raise Malformed("its header is too large")
+
+
+def _end_of_head(data: bytearray, start: int) -> int:
+    """Return the position after the first empty line, -1 if there is none; CR is optional."""
+    usual = data.find(b"\n\r\n", start)
+    bare = data.find(b"\n\n", start, usual + 1 if usual >= 0 else len(data))
+    if bare >= 0:
+        return bare + 2
+    return usual + 3 if usual >= 0 else -1
+
+
+def _parse(raw: bytes, is_bodiless: bool) -> Head:
+    if not raw.startswith(_PREFIX):
+        raise Malformed("it is not HTTP/1")
+    if b"\n " in raw or b"\n\t" in raw:
+        raw = _FOLD.sub(b" ", raw)
+    fields = _Fields()
+    parser = httptools.HttpResponseParser(fields)
+    parser.set_dangerous_leniencies(lenient_optional_cr_before_lf=True)
+    try:
+        parser.feed_data(raw)
+    except httptools.HttpParserUpgrade:
+        raise Malformed("it changed the protocol without being asked") from None
+    except httptools.HttpParserError:
+        raise Malformed("its header is not HTTP") from None
+    status = parser.get_status_code()
+    if not 100 <= status <= 599:
+        raise Malformed("its status is none")
+    if b"\0" in raw or len(fields.headers) > HEADERS:
+        raise Malformed("its header is not HTTP")
+    version = (1, 0) if parser.get_http_version() == "1.0" else (1, 1)
+    return _judge(status, fields, version, is_bodiless or status in (204, 304) or status < 200)
+
+
+def _judge(status: int, fields: _Fields, version: tuple[int, int], is_bodiless: bool) -> Head:
+    lengths: list[bytes] = []
+    codings: list[bytes] = []
+    tokens: set[bytes] = set()
+    for name, value in fields.headers:
+        match name.lower():
+            case b"content-length":
+                lengths.append(value)
+            case b"transfer-encoding":
+                codings.append(value.lower())
+            case b"connection":
+                tokens.update(token.strip().lower() for token in value.split(b","))
+    if codings and (codings != [b"chunked"] or lengths or version == (1, 0)):
+        raise Malformed("it says in two ways where its body ends")
+    if len(lengths) > 1 or not all(length.isdigit() and len(length) <= 18 for length in lengths):
+        raise Malformed("its Content-Length is none")
+    framing: Framing
+    if is_bodiless:
+        framing = Empty()
+    elif codings:
+        framing = Chunked()
+    else:
+        framing = Counted(int(lengths[0])) if lengths else UntilClose()
+    keeps = b"close" not in tokens and (version == (1, 1) or b"keep-alive" in tokens)
+    return Head(
+        status=status,
+        reason=fields.reason,
+        version=version,
+        headers=tuple(fields.headers),
+        framing=framing,
+        keep_alive=keeps and framing.name != "close",
+    )

@@ -1,0 +1,209 @@
+"""The arriving side of a reply: what its connection tells it, and what is kept until somebody asks.
+
+::
+
+    HEAD --final head--> HELD --first body byte or end--> open: send() returns it
+    HELD --relay()--> SPLICED --end--> complete: the connection goes back to the pool
+    any  --death, broken framing, given up--> failed: the connection is aborted
+
+Spliced means that :meth:`Incoming.feed`, called from the transport, writes to the client in the same turn of
+the loop: no task wakes per chunk. What waits unread is at most ``relay_buffer_bytes`` and one read more.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from pairproxy.config import Limits
+from pairproxy.core.errors import BrokenReply, NotTrusted, ReplyTruncated, UpstreamError
+from pairproxy.upstreams.framing import Framing
+from pairproxy.upstreams.head import Head, HeadReader, Malformed
+
+
+class Link(Protocol):
+    """What a reply needs of the connection it arrives on."""
+
+    def pause(self) -> None:
+        """Read no more."""
+
+    def resume(self) -> None:
+        """Read on."""
+
+    def abort(self) -> None:
+        """Drop the connection at once."""
+
+    def release(self, is_clean: bool) -> None:
+        """The reply is complete; keep the connection for the next request only if it ended cleanly."""
+
+
+class Incoming:
+    """The state of one reply; the connection calls ``feed`` and ``ended``, the caller waits."""
+
+    def __init__(self, link: Link, method: str, limits: Limits, who: str) -> None:
+        self._link: Link | None = link
+        self._who = who
+        self._buffer_bytes = limits.relay_buffer_bytes
+        self._head_reader = HeadReader(method, limits.reply_header_bytes)
+        self._head: Head | None = None
+        self._body: Framing | None = None
+        self._held: list[tuple[bytes, list[bytes]]] = []  # raw bytes with what they decode to
+        self._held_bytes = 0
+        self._write: Callable[[bytes], None] | None = None  # set while spliced, with the two below
+        self._seen: Callable[[bytes], object] = bytes
+        self._buffered: Callable[[], int] = int
+        self._is_paused = False
+        self._error: BaseException | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self.has_bytes = False
+        """Whether the upstream answered with a byte at all."""
+        self.has_body = False
+        """Whether a body byte came: from then on a failure is a truncation."""
+        self.is_complete = False
+
+    @property
+    def head(self) -> Head:
+        """The head; only once the reply is open."""
+        if self._head is None:
+            raise RuntimeError("send() returns a reply only with its head")
+        return self._head
+
+    @property
+    def is_open(self) -> bool:
+        """Whether head and first body byte, or the end, are there; or it failed."""
+        return self.has_body or self.is_complete or self._error is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come."""
+        return self.is_complete or self._error is not None
+
+    # ---- what the connection tells
+
+    def feed(self, data: bytes) -> None:
+        """Bytes arrived."""
+        body = self._body
+        if body is None:
+            self.has_bytes = True
+            body, data = self._read_head(data)
+            if body is None:
+                return
+        parts: list[bytes] = []
+        good = body.feed(data, parts)
+        raw = data if good == len(data) else data[:good]
+        if raw:
+            self._pass_on(raw, parts)
+        if body.is_done:
+            self._complete(is_clean=good == len(data))
+        elif body.is_broken:
+            self._break("its chunks are broken")
+
+    def ended(self, is_clean: bool, is_refusal: bool = False) -> None:
+        """The upstream ended the connection; ``is_refusal``: it ended TLS with an alert."""
+        who = self._who
+        if is_clean and self._head is not None and self._head.framing.name == "close":
+            self._complete(is_clean=True)
+        elif is_refusal and not self.has_bytes:
+            self.fail(NotTrusted(f"{who} does not accept this machine's key. Pair the two machines again."))
+        elif self.has_body:
+            self.fail(ReplyTruncated(f"{who} ended its reply in the middle. Send the request again."))
+        else:
+            self.fail(BrokenReply(f"{who} closed the connection without a reply. Send the request again."))
+
+    def fail(self, error: BaseException) -> None:
+        """End it with ``error`` and abort the connection, unless it is over already."""
+        if not self.is_over:
+            self._error = error
+            self._write = None
+            link, self._link = self._link, None
+            if link is not None:
+                link.abort()
+            self.wake()
+
+    # ---- waiting
+
+    async def wait(self) -> None:
+        """Return at the next thing worth looking at: opened, more held, paused, over, woken."""
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def wake(self) -> None:
+        """End a wait."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def raise_failure(self) -> None:
+        """Raise what ended it, if anything did."""
+        if self._error is not None:
+            raise self._error
+
+    # ---- inside
+
+    def _read_head(self, data: bytes) -> tuple[Framing | None, bytes]:
+        try:
+            head = self._head_reader.feed(data)
+        except Malformed as fault:
+            self._break(str(fault))
+            return None, b""
+        if head is None:
+            return None, b""
+        rest = self._head_reader.rest
+        if head.status in (204, 304) and rest:
+            self._break("it has a body where none may be")
+            return None, b""
+        self._head, self._body = head, head.framing
+        return head.framing, rest
+
+    def _pass_on(self, raw: bytes, parts: list[bytes]) -> None:
+        if self._write is None:
+            self._hold(raw, parts)
+            return
+        try:
+            self._write(raw)
+            for part in parts:
+                self._seen(part)
+            if self._buffered() > self._buffer_bytes:
+                self._pause()
+                self.wake()
+        except Exception as error:  # noqa: BLE001 the client's side failed: relay() raises it, not the transport
+            self.fail(error)
+
+    def _hold(self, raw: bytes, parts: list[bytes]) -> None:
+        self._held.append((raw, parts))
+        self._held_bytes += len(raw)
+        if self._held_bytes > self._buffer_bytes:
+            self._pause()
+        if parts:
+            self.has_body = True
+            self.wake()
+
+    def _take_held(self) -> list[tuple[bytes, list[bytes]]]:
+        held, self._held, self._held_bytes = self._held, [], 0
+        return held
+
+    def _complete(self, is_clean: bool) -> None:
+        if self.is_over:
+            return
+        self.is_complete = True
+        self._resume()
+        link, self._link = self._link, None
+        if link is not None:
+            link.release(is_clean and self.head.keep_alive)
+        self.wake()
+
+    def _break(self, fault: str) -> None:
+        kind: type[UpstreamError] = ReplyTruncated if self.has_body else BrokenReply
+        self.fail(kind(f"The reply of {self._who} breaks HTTP/1.1: {fault}. Look into that engine's log."))
+
+    def _pause(self) -> None:
+        if self._link is not None and not self._is_paused:
+            self._is_paused = True
+            self._link.pause()
+
+    def _resume(self) -> None:
+        if self._is_paused:
+            self._is_paused = False
+            if self._link is not None:
+                self._link.resume()

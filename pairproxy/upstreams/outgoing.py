@@ -1,0 +1,73 @@
+"""A request as it leaves: its bytes, and how a body too large for one write follows them."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+
+from pairproxy.core.errors import BadRequest
+
+INLINE_BODY_BYTES = 256 * 1024  # a body up to this is handed to the transport at once, together with the head
+SLICE_BYTES = 256 * 1024  # of a larger one; waits for the upstream between two
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One request for an upstream.
+
+    ``target`` is the raw path and query as the client sent it (bytes beyond ASCII as surrogates).
+    ``headers`` are in order and already filtered, Host included. A ``bytes`` body is sent as it is, with
+    the caller's Content-Length; an iterator is sent in chunks unless the caller gave a Content-Length.
+    ``version`` (1, 0) makes the engine frame its reply for a client that speaks HTTP/1.0.
+    """
+
+    method: str
+    target: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    body: bytes | AsyncIterator[bytes] | None = None
+    version: tuple[int, int] = (1, 1)
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it can be sent a second time."""
+        return self.body is None or isinstance(self.body, bytes)
+
+    @property
+    def is_chunked(self) -> bool:
+        """Whether we put the body into chunks ourselves."""
+        return not self.is_repeatable and all(name.lower() != b"content-length" for name, _ in self.headers)
+
+
+def request_head(outgoing: Outgoing) -> bytes:
+    """Return the request line and headers. Raises BadRequest if they would read as more than one request."""
+    major, minor = outgoing.version
+    line = f"{outgoing.method} {outgoing.target} HTTP/{major}.{minor}\r\n"
+    lines = [line.encode("utf-8", "surrogateescape")]
+    lines += [name + b": " + value + b"\r\n" for name, value in outgoing.headers]
+    if outgoing.is_chunked:
+        lines.append(b"Transfer-Encoding: chunked\r\n")
+    expected = len(lines) + 1
+    head = b"".join((*lines, b"\r\n"))
+    is_split = head.count(b"\n") != expected or head.count(b"\r") != expected or b"\0" in head
+    if is_split or line.count(" ") != 2:
+        raise BadRequest("The request's path or headers hold a line break or a space. Send them encoded.")
+    if outgoing.is_chunked and outgoing.version < (1, 1):
+        raise BadRequest("A request of HTTP/1.0 with a body needs a Content-Length. Add one.")
+    return head
+
+
+async def upload(
+    outgoing: Outgoing, write: Callable[[bytes], None], writable: Callable[[], Awaitable[None]]
+) -> None:
+    """Write the body that did not go with the head, never faster than the upstream reads."""
+    if isinstance(outgoing.body, bytes):
+        view = memoryview(outgoing.body)
+        for start in range(0, len(view), SLICE_BYTES):
+            await writable()
+            write(bytes(view[start : start + SLICE_BYTES]))
+    elif outgoing.body is not None:
+        is_chunked = outgoing.is_chunked
+        async for part in outgoing.body:
+            if part:
+                await writable()
+                write(b"%x\r\n%b\r\n" % (len(part), part) if is_chunked else part)
+        if is_chunked:
+            write(b"0\r\n\r\n")

@@ -1,0 +1,139 @@
+"""One reply as its caller sees it: the head, and three ways to take the body."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from pairproxy.core.errors import BrokenReply, ReplyTruncated
+from pairproxy.upstreams.framing import FramingName
+from pairproxy.upstreams.incoming import Incoming
+
+
+class Reply(Incoming):
+    """A reply whose head and first body byte (or empty body) are there.
+
+    Whoever got it must finish it: ``relay``, ``read`` or ``lines`` to the end, or ``abandon``.
+    """
+
+    @property
+    def status(self) -> int:
+        """200 to 599."""
+        return self.head.status
+
+    @property
+    def reason(self) -> bytes:
+        """The reason phrase, possibly empty."""
+        return self.head.reason
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """(1, 0) or (1, 1)."""
+        return self.head.version
+
+    @property
+    def headers(self) -> tuple[tuple[bytes, bytes], ...]:
+        """Names and values as the upstream sent them, in order, hop-by-hop headers included."""
+        return self.head.headers
+
+    @property
+    def framing(self) -> FramingName:
+        """How the raw bytes that ``relay`` writes say where the body ends."""
+        return self.head.framing.name
+
+    @property
+    def keep_alive(self) -> bool:
+        """Whether the upstream would take another request on this connection."""
+        return self.head.keep_alive
+
+    @property
+    def is_at_chunk_boundary(self) -> bool:
+        """Whether one more chunk could be written after what was relayed; False unless chunked."""
+        return not self._held and self.head.framing.is_at_boundary
+
+    async def relay(
+        self,
+        write: Callable[[bytes], None],
+        seen: Callable[[bytes], object],
+        drain: Callable[[], Awaitable[None]],
+        buffered: Callable[[], int],
+    ) -> None:
+        """Pass the body on until it is complete.
+
+        Every raw framed byte goes to ``write`` as it arrives, then the decoded body bytes to ``seen``; both
+        are called from the transport and must not block. While ``buffered()`` exceeds ``relay_buffer_bytes``
+        the upstream is paused until ``drain()`` returns. Raises ReplyTruncated when the upstream dies or
+        breaks its framing, and whatever the callables raise. Any error, and cancelling, aborts the upstream.
+        """
+        try:
+            for raw, parts in self._take_held():
+                write(raw)
+                for part in parts:
+                    seen(part)
+            self._write, self._seen, self._buffered = write, seen, buffered
+            while True:
+                if buffered() > self._buffer_bytes and not self.is_complete:
+                    self._pause()
+                    await drain()
+                if self.is_over:
+                    break
+                self._resume()
+                await self.wait()
+            self.raise_failure()
+        except BaseException:
+            self.abandon()
+            raise
+
+    async def read(self, limit_bytes: int) -> bytes:
+        """Return the decoded body. Raises BrokenReply beyond ``limit_bytes``, ReplyTruncated on death."""
+        body = bytearray()
+        try:
+            async for part in self._parts():
+                body += part
+                if len(body) > limit_bytes:
+                    size = f"more than {limit_bytes} bytes"
+                    raise BrokenReply(f"The reply of {self._who} holds {size}. Nothing of it is used.")
+        except BaseException:
+            self.abandon()
+            raise
+        return bytes(body)
+
+    async def lines(self, limit_bytes: int) -> AsyncIterator[bytes]:
+        """Yield the decoded lines without their ends, each at most ``limit_bytes``.
+
+        Raises BrokenReply beyond that, ReplyTruncated on death. Leaving early aborts the connection:
+        use ``contextlib.aclosing``.
+        """
+        rest = bytearray()
+        try:
+            async for part in self._parts():
+                rest += part
+                whole: list[bytearray] = []
+                if b"\n" in part:
+                    *whole, rest = rest.split(b"\n")
+                if any(len(line) > limit_bytes for line in (*whole, rest)):
+                    raise BrokenReply(f"{self._who} sent a line of more than {limit_bytes} bytes. Unused.")
+                for line in whole:
+                    yield bytes(line)
+            if rest:
+                yield bytes(rest)
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Abort the connection now, so that the engine sees its client leave; drop what waits unread.
+
+        Harmless on a reply that is complete.
+        """
+        self._take_held()
+        self.fail(ReplyTruncated(f"The reply of {self._who} was given up here."))
+
+    async def _parts(self) -> AsyncIterator[bytes]:
+        while True:
+            for _, parts in self._take_held():
+                for part in parts:
+                    yield part
+            if self._held:
+                continue
+            if self.is_over:
+                break
+            self._resume()
+            await self.wait()
+        self.raise_failure()

@@ -1,0 +1,216 @@
+"""Upstream: one engine or one peer, as the place to which requests go. Foreign errors are translated here."""
+
+import asyncio
+import socket
+import ssl
+from typing import Protocol
+
+from pairproxy.config import Limits
+from pairproxy.core.errors import BrokenReply, NotTrusted, Unreachable, UpstreamError
+from pairproxy.upstreams.connection import Address, Connection
+from pairproxy.upstreams.outgoing import INLINE_BODY_BYTES, Outgoing, request_head, upload
+from pairproxy.upstreams.pool import REQUESTS, IdlePool
+from pairproxy.upstreams.reply import Reply
+from pairproxy.upstreams.sockets import open_socket
+
+HANDSHAKE_S = 5.0  # TLS over a LAN takes 5 ms; a busy single-board computer 300
+
+
+class Reachable(Protocol):
+    """Where it answers: every Engine, and whoever knows the addresses of a peer."""
+
+    def address(self, path: str) -> Address:
+        """Return (host, port) for a request path."""
+
+
+class Upstream:
+    """One engine or one peer.
+
+    With ``tls`` every connection is encrypted; with ``pin`` (a certificate in DER) the other end must
+    prove exactly that certificate before a byte of any request is written to it.
+    """
+
+    def __init__(
+        self,
+        endpoint: Reachable,
+        *,
+        limits: Limits,
+        tls: ssl.SSLContext | None = None,
+        pin: bytes | None = None,
+    ) -> None:
+        if pin is not None and tls is None:
+            raise ValueError("a pin without TLS would check nothing")
+        self._endpoint = endpoint
+        self._limits = limits
+        self._tls = tls
+        self._pin = pin
+        self._pool = IdlePool(limits.connections)
+        self._open: set[Connection] = set()
+        self._all_lost: asyncio.Future[None] | None = None
+        self._is_closed = False
+
+    async def send(self, outgoing: Outgoing) -> Reply:
+        """Send a request; return its reply once the first body byte, or the end of an empty body, is there.
+
+        Until then another node may still answer. Raises Unreachable, NotTrusted (nothing was sent),
+        BrokenReply, BadRequest (the request cannot be written as one). Has no timeout but that of
+        connecting: silence is for the caller to judge. Cancelling it aborts the connection.
+        """
+        head = request_head(outgoing)
+        address = self._endpoint.address(outgoing.target.partition("?")[0])
+        reused = self._pool.take(address) if outgoing.is_repeatable else None
+        if reused is not None:
+            reply = self._begin(reused, outgoing, head)
+            try:
+                return await self._opened(reply, reused, outgoing)
+            except (BrokenReply, NotTrusted):
+                if reply.has_bytes:
+                    raise
+        connection = await self._connect(address)
+        return await self._opened(self._begin(connection, outgoing, head), connection, outgoing)
+
+    async def fetch(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+        limit_bytes: int,
+        timeout_s: float,
+    ) -> tuple[int, bytes]:
+        """Do one small exchange; return status and decoded body. Adds Host and Content-Length.
+
+        Raises Unreachable, NotTrusted, BrokenReply (also when it takes or holds too much), ReplyTruncated.
+        """
+        added = [(b"Host", host_header(self._endpoint.address(path.partition("?")[0])))]
+        if body is not None:
+            added.append((b"Content-Length", b"%d" % len(body)))
+        try:
+            async with asyncio.timeout(timeout_s):
+                reply = await self.send(Outgoing(method, path, (*added, *headers), body))
+                return reply.status, await reply.read(limit_bytes)
+        except TimeoutError:
+            who = _who(self._endpoint.address(path))
+            late = f"{who} did not answer within {timeout_s:g} s. See whether it is overloaded."
+            raise BrokenReply(late) from None
+
+    async def close(self) -> None:
+        """Abort all connections and return when they are gone; nothing can be sent any more."""
+        self._is_closed = True
+        self._pool.close()
+        for connection in list(self._open):
+            connection.end()
+        if self._open:
+            self._all_lost = asyncio.get_running_loop().create_future()
+            await self._all_lost
+
+    def _begin(self, connection: Connection, outgoing: Outgoing, head: bytes) -> Reply:
+        reply = Reply(connection, outgoing.method, self._limits, _who(connection.address))
+        body = b"" if outgoing.body is None else outgoing.body
+        is_whole = isinstance(body, bytes) and len(body) <= INLINE_BODY_BYTES
+        if outgoing.version < (1, 1):
+            connection.requests = REQUESTS  # what ends such a reply is the end of the connection
+        connection.begin(reply, head, body if isinstance(body, bytes) and is_whole else None)
+        return reply
+
+    async def _opened(self, reply: Reply, connection: Connection, outgoing: Outgoing) -> Reply:
+        try:
+            if not connection.is_sent:
+                await _upload_until_answered(reply, connection, outgoing)
+            while not reply.is_open:
+                await reply.wait()
+            if not (reply.has_body and connection.is_sent):
+                reply.raise_failure()
+        except BaseException:
+            reply.abandon()
+            raise
+        return reply
+
+    async def _connect(self, address: Address) -> Connection:
+        who = _who(address)
+        self._refuse_if_closed(who)
+        try:
+            async with asyncio.timeout(self._limits.connect_timeout_s):
+                sock = await open_socket(*address, is_peer=self._tls is not None)
+        except (OSError, UnicodeError):  # TimeoutError is an OSError
+            raise Unreachable(f"Nothing answers at {who}. See whether it runs there.") from None
+        connection = Connection(address, self._released, self._lost)
+        await self._shake_hands(connection, sock, who)
+        self._open.add(connection)
+        try:
+            self._refuse_if_closed(who)
+            if self._pin is not None and connection.peer_certificate() != self._pin:
+                raise _not_the_pair(who)
+        except UpstreamError:
+            connection.abort()
+            raise
+        return connection
+
+    async def _shake_hands(self, connection: Connection, sock: socket.socket, who: str) -> None:
+        try:
+            await asyncio.get_running_loop().create_connection(
+                lambda: connection,
+                sock=sock,
+                ssl=self._tls,
+                server_hostname=self._server_name(connection.address),
+                ssl_handshake_timeout=HANDSHAKE_S if self._tls else None,
+            )
+        except ssl.SSLError:
+            raise _not_the_pair(who) from None
+        except OSError:
+            raise Unreachable(f"{who} broke off the handshake. See what runs there.") from None
+
+    def _refuse_if_closed(self, who: str) -> None:
+        if self._is_closed:
+            raise Unreachable(f"The connections to {who} are closed: pairproxy is stopping.")
+
+    def _server_name(self, address: Address) -> str | None:
+        if self._tls is None:
+            return None
+        return address[0] if self._tls.check_hostname else ""
+
+    def _released(self, connection: Connection, is_reusable: bool) -> None:
+        if is_reusable and not self._is_closed:
+            self._pool.give(connection)
+        else:
+            connection.abort()
+
+    def _lost(self, connection: Connection) -> None:
+        self._open.discard(connection)
+        if not self._open and self._all_lost is not None and not self._all_lost.done():
+            self._all_lost.set_result(None)
+
+
+def host_header(address: Address) -> bytes:
+    """The Host header for an address: brackets around IPv6, no zone."""
+    host, port = address
+    host = host.partition("%")[0]
+    return (f"[{host}]:{port}" if ":" in host else f"{host}:{port}").encode()
+
+
+async def _upload_until_answered(reply: Reply, connection: Connection, outgoing: Outgoing) -> None:
+    """Send the rest of the body. A refusal that comes first wins; a success waits for the body's end."""
+
+    async def send_body() -> None:
+        try:
+            await upload(outgoing, connection.write, connection.writable)
+            connection.is_sent = True
+        except Exception as error:  # noqa: BLE001 what the client's side raised goes to the caller of send()
+            reply.fail(error)
+        finally:
+            reply.wake()
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(send_body(), name="upload")
+        while not task.done() and not reply.is_over and not (reply.is_open and reply.status >= 300):
+            await reply.wait()
+        task.cancel()
+
+
+def _who(address: Address) -> str:
+    return host_header(address).decode()
+
+
+def _not_the_pair(who: str) -> NotTrusted:
+    return NotTrusted(f"Not the paired key answers at {who}: nothing was sent. Pair again if it is yours.")
