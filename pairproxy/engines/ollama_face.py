@@ -38,6 +38,7 @@ from pairproxy.core.errors import BodyTooLarge, BodyTooSlow, BrokenReply, ModelN
 from pairproxy.core.replicas import canonical_name
 from pairproxy.engines.openai_client import Address, OpenAiClient, read_whole
 
+SHUTDOWN_S = 0.1  # for requests under way at the end; 0 would mean for ever to aiohttp
 NEVER = "2318-01-01T00:00:00Z"  # when the model is unloaded; Ollama shows such a date for keep_alive -1
 
 _CATALOGUE = ("/", "/api/version", "/api/tags", "/api/ps")
@@ -74,7 +75,11 @@ class OllamaFace:
         self._client = OpenAiClient(self._upstream)
         # handler_cancellation: a client's leaving must reach the engine, and aiohttp does not do so by itself
         self._runner = web.AppRunner(
-            app, access_log=None, handler_cancellation=True, auto_decompress=False, shutdown_timeout=0.0
+            app,
+            access_log=None,
+            handler_cancellation=True,
+            auto_decompress=False,
+            shutdown_timeout=SHUTDOWN_S,
         )
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
@@ -141,7 +146,7 @@ class OllamaFace:
         assert self._client is not None  # noqa: S101 - the server that calls us runs only while it is there
         async with self._client.post(call.path, call.body) as reply:
             if reply.status != 200:
-                return _json(translate_error(await read_whole(reply), reply.status), reply.status)
+                return _json(translate_error(call, await read_whole(reply), reply.status), reply.status)
             if call.is_streaming:
                 return await self._stream(request, call, reply, began)
             whole = await read_whole(reply)
@@ -150,7 +155,7 @@ class OllamaFace:
     async def _stream(
         self, request: web.Request, call: Call, reply: aiohttp.ClientResponse, began: float
     ) -> web.StreamResponse:
-        """Write each line as it comes. The head waits for the first, so that a failure can have its status."""
+        """Write each line as it comes. The head waits for the first: a failure may still need its status."""
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
         stream = ReplyStream(call)
         async for line in self._lines(stream, reply, began):

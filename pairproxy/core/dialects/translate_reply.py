@@ -10,11 +10,12 @@ from typing import Any
 
 from pairproxy.core.dialects.translate_json import write_json
 from pairproxy.core.dialects.translate_messages import ollama_tool_calls
-from pairproxy.core.dialects.translate_request import Call, Route
+from pairproxy.core.dialects.translate_request import EMBEDDING_PATH, Call, Route
 from pairproxy.core.errors import BadRequest, BrokenReply
 
 _NS_PER_S = 1e9
 _NS_PER_MS = 1e6
+_NOT_IMPLEMENTED = 501
 
 MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError, BadRequest)
 """What reading and rewriting a reply of another shape than OpenAI's raises."""
@@ -45,8 +46,10 @@ def translate_reply(call: Call, reply: bytes, created_at: str, elapsed_s: float)
         raise BrokenReply("the engine's reply is not an OpenAI reply; look at its log") from None
 
 
-def translate_error(reply: bytes, status: int) -> bytes:
+def translate_error(call: Call, reply: bytes, status: int) -> bytes:
     """Translate an OpenAI error body to ``{"error": "text"}``; the status stays as it is."""
+    if status == _NOT_IMPLEMENTED and call.path == EMBEDDING_PATH:  # llama.cpp would name a flag of its own
+        return write_json({"error": f'"{call.model}" does not support embeddings'})
     text = f"the engine answered with status {status}"
     try:
         value = json.loads(reply)
