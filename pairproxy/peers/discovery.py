@@ -1,0 +1,284 @@
+"""mDNS as a source of addresses: announces this node on the LAN and tells where others say they are.
+
+What it tells is a hint for ``peers.link``, never trust and never presence: one forged packet moves or removes
+any record (docs/security.md). So a removal is ignored, and an address seen again is told again. If mDNS does
+not work, everything else goes on, and ``last_error`` says why.
+
+One call of :meth:`Discovery.run` is a chain of lives. A life is one AsyncZeroconf with its sockets; it ends
+when the interfaces changed, the machine slept, or REFRESH_S passed, and the next begins at once. That is the
+one cure that also helps against an interface that came back under its old address, lost memberships and
+records of nodes long gone. A life that is followed by another says no goodbye, so nobody sees it end.
+"""
+
+import asyncio
+import contextlib
+import errno
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from zeroconf import Error as ZeroconfError
+from zeroconf import ServiceStateChange, Zeroconf
+from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
+
+from pairproxy.clock import Clock, MonotonicClock
+from pairproxy.core.models import NodeId
+from pairproxy.peers import links
+from pairproxy.peers.announcement import (
+    HINT_CHARACTERS,
+    PROTOCOL,
+    SERVICE,
+    Announcement,
+    Reader,
+    Sighting,
+    Sightings,
+    read,
+)
+
+Hint = Callable[[str, str, int, str], None]
+"""Takes (first eight characters of a device id, host, port, source)."""
+
+SOURCE = "mdns"
+_ASKING = 16  # records asked for at a time; more come again with the next life
+_ASK_MS = 3000
+_CLOSE_S = 2.0  # goodbyes take a quarter of a second
+_SLEPT_S = 10.0  # the wall clock moved that much against the monotonic one: asleep, or set anew
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds. ``refresh_s`` heals what nobody noticed; ``watch_s`` is also how long a change must stand."""
+
+    watch_s: float = 2.0
+    refresh_s: float = 300.0
+    retry_s: float = 1.0
+    longest_retry_s: float = 15.0  # a network that comes back is used that soon
+
+
+class Discovery:
+    """Announces this node and tells ``hint`` the addresses of others. It does so while run() runs."""
+
+    def __init__(
+        self,
+        own: NodeId,
+        port: int,
+        hint: Hint,
+        *,
+        allow_loopback: bool = False,
+        is_paired: Callable[[str], bool] = lambda _: False,
+        pace: Pace | None = None,
+        clock: Clock | None = None,
+        wall: Callable[[], float] = time.time,
+        snapshot: Callable[[], frozenset[links.Link]] = links.snapshot,
+    ) -> None:
+        """``port`` is the peer port. With ``allow_loopback`` nothing leaves or enters this machine.
+
+        ``is_paired`` takes the first eight characters of a device id; paired nodes are forgotten last.
+        """
+        self.last_error: str | None = None
+        """Why mDNS does not work at present, as a sentence for a person; None while it does."""
+        self.lives = 0
+        """How many times mDNS was made anew; for tests and for support."""
+        self._own_hint = own[:HINT_CHARACTERS]
+        self._port = port
+        self._hint = hint
+        self._allow_loopback = allow_loopback
+        self._pace = pace or Pace()
+        self._clock = clock or MonotonicClock()
+        self._wall = wall
+        self._snapshot = snapshot
+        # New with each start and the same for all lives of it: says nothing about user or machine.
+        self._token = secrets.token_hex(8)
+        self._sightings = Sightings(is_paired)
+        self._reader = Reader(self._own_hint, port, allow_loopback=allow_loopback)
+        self._wake = asyncio.Event()
+        self._is_stopping = False
+        self._is_refreshing = False
+        self._impostors: set[str] = set()
+
+    def seen(self) -> tuple[Sighting, ...]:
+        """Who announced itself lately, paired or not, this node excepted. To be shown, not to be believed."""
+        return self._sightings.lately(self._clock.now())
+
+    @property
+    def heard(self) -> int:
+        """How many other nodes announced themselves lately."""
+        return len({sighting.node_hint for sighting in self.seen()})
+
+    def refresh(self) -> None:
+        """Ask everybody anew now, for instance because peers were lost."""
+        self._is_refreshing = True
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Let run() say goodbye and return."""
+        self._is_stopping = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Announce and listen until stop() or cancellation; both say goodbye first (0.3 s). Never fails."""
+        failures = 0
+        while not self._is_stopping:
+            lives = self.lives
+            try:
+                await self._live()
+            except Exception as error:  # noqa: BLE001 - whatever mDNS does, the node goes on without it
+                failures = 1 if self.lives > lives else min(failures + 1, 16)
+                self._note_failure(error)
+                await self._woken_within(
+                    min(self._pace.retry_s * 2 ** (failures - 1), self._pace.longest_retry_s)
+                )
+
+    def _note_failure(self, error: Exception) -> None:
+        sentence = _sentence(error)
+        if sentence != self.last_error:
+            _log.warning("%s", sentence)
+        self.last_error = sentence
+
+    async def _live(self) -> None:
+        self._is_refreshing = False
+        here = await self._links()
+        interfaces: list[str | int] = [links.LOOPBACK] if self._allow_loopback else links.listening(here)
+        advertised = [links.LOOPBACK] if self._allow_loopback else links.advertised(here)
+        if not interfaces:
+            raise OSError(errno.ENETDOWN, "no network")
+        is_last = True
+        mdns = AsyncZeroconf(interfaces=interfaces)
+        service = AsyncServiceInfo(
+            SERVICE,
+            f"{self._token}.{SERVICE}",
+            port=self._port,
+            properties={"id": self._own_hint, "v": PROTOCOL},
+            server=f"pp-{self._token}.local.",  # not the host's name: two hosts of one name would be mixed up
+            parsed_addresses=advertised,
+        )
+        _log.debug("mDNS on %s, announcing %s", interfaces, advertised)
+        try:
+            async with asyncio.TaskGroup() as group:
+                async with self._browsing(mdns.zeroconf, group):
+                    # Names are random, so nobody is asked whether ours is free: found in 0.1 s, not in 1.3 s.
+                    announcing = await mdns.async_register_service(service, cooperating_responders=True)
+                    self.lives += 1
+                    self.last_error = None
+                    await announcing
+                    is_last = not await self._until_stale(here)
+        finally:
+            if not is_last:
+                mdns.zeroconf.registry.async_remove(service)  # else closing says goodbye
+            with contextlib.suppress(TimeoutError, ZeroconfError, OSError):
+                async with asyncio.timeout(_CLOSE_S):
+                    await mdns.async_close()
+
+    async def _links(self) -> frozenset[links.Link]:
+        """The links where others can be met; takes note of all own addresses."""
+        if self._allow_loopback:
+            self._reader = Reader(self._own_hint, self._port, frozenset({links.LOOPBACK}), True)
+            return frozenset()
+        all_links = await asyncio.to_thread(self._snapshot)
+        self._reader = Reader(self._own_hint, self._port, frozenset(link.address for link in all_links))
+        return links.usable(all_links)
+
+    async def _until_stale(self, here: frozenset[links.Link]) -> bool:
+        """Wait until this life should end; True if another should follow."""
+        began, drift = self._clock.now(), self._drift()
+        before, is_changed = here, False
+        while not self._is_stopping:
+            await self._woken_within(self._pace.watch_s)
+            if self._is_refreshing or self._clock.now() - began >= self._pace.refresh_s:
+                break
+            if abs(self._drift() - drift) > _SLEPT_S:
+                break
+            now = await self._links()
+            # An interface that went and came back under its old address is deaf all the same.
+            is_changed = is_changed or now != here
+            if is_changed and now == before:
+                break
+            before = now
+        return not self._is_stopping
+
+    def _drift(self) -> float:
+        return self._wall() - self._clock.now()
+
+    async def _woken_within(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        if not self._is_stopping:
+            self._wake.clear()
+
+    @contextlib.asynccontextmanager
+    async def _browsing(self, zeroconf: Zeroconf, group: asyncio.TaskGroup) -> AsyncIterator[None]:
+        """Look for others while inside; what must be asked for is asked by tasks of ``group``."""
+        asking: set[asyncio.Task[None]] = set()
+
+        def on_change(
+            zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange
+        ) -> None:
+            if state_change is ServiceStateChange.Removed:
+                return  # anybody can remove anybody; only the heartbeat knows who is gone
+            try:
+                service = AsyncServiceInfo(service_type, name)
+            except ZeroconfError:
+                return  # a name that is none
+            if service.load_from_cache(zeroconf):
+                self._take(service)
+            elif len(asking) < _ASKING:
+                task = group.create_task(self._ask(zeroconf, service), name="mdns-ask")
+                asking.add(task)
+                task.add_done_callback(asking.discard)
+
+        browser = AsyncServiceBrowser(zeroconf, SERVICE, handlers=[on_change])
+        try:
+            yield
+        finally:
+            await browser.async_cancel()
+            for task in asking:
+                task.cancel()
+
+    async def _ask(self, zeroconf: Zeroconf, service: AsyncServiceInfo) -> None:
+        try:
+            is_known = await service.async_request(zeroconf, _ASK_MS)
+        except (ZeroconfError, OSError, ValueError):
+            return  # a record that cannot be asked for costs only itself
+        if is_known:
+            self._take(service)
+
+    def _take(self, service: AsyncServiceInfo) -> None:
+        addresses = tuple(service.parsed_scoped_addresses())
+        sighting = read(
+            Announcement(service.name, service.text or b"", service.port, addresses), self._reader
+        )
+        if sighting is None:
+            return
+        if sighting.is_own:
+            self._warn_of_impostor(sighting)
+            return
+        for host, port in self._sightings.note(sighting, self._clock.now()):
+            self._hint(sighting.node_hint, host, port, SOURCE)
+
+    def _warn_of_impostor(self, sighting: Sighting) -> None:
+        if self._allow_loopback or len(self._impostors) >= _ASKING:
+            return  # on loopback it is an earlier start of this node
+        for host, _ in sighting.addresses:
+            if host not in self._impostors:
+                self._impostors.add(host)
+                _log.warning(
+                    "Somebody at %s announces this node's id %s. It is ignored. If another machine runs from a "
+                    "copy of this home directory, remove key.pem and cert.pem there.",
+                    host,
+                    self._own_hint,
+                )
+
+
+def _sentence(error: BaseException) -> str:
+    """Why mDNS failed, without a word of a packet."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, OSError) and error.errno in {errno.ENETDOWN, errno.ENODEV, errno.EADDRNOTAVAIL}:
+        return "There is no network to look for peers on; those with known addresses are still tried."
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+    return f"Looking for peers by mDNS failed ({reason}); those with known addresses are still tried."

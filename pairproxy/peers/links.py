@@ -1,0 +1,75 @@
+"""The network interfaces on which nodes can meet. Names and filters are for Linux, macOS and Windows.
+
+Only Linux has been tried.
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import ifaddr
+
+LOOPBACK = "127.0.0.1"
+MOST_INTERFACES = 16  # Linux lets a socket join 20 groups, and joins beyond that fail in silence
+MOST_ADVERTISED = 16  # addresses; keeps the announcement in one packet
+
+# Bridges and pipes of containers and virtual machines, and links that carry no multicast of the LAN: their
+# addresses exist on many machines at once, and dialling them reaches oneself.
+_VIRTUAL = re.compile(
+    r"lo\d*$|docker|br-[0-9a-f]{6,}|veth|virbr|vmnet|vboxnet|cni|flannel|cali|lxc|lxdbr|podman|tailscale|zt"
+    r"|utun|awdl|llw|anpi|bridge1\d\d$|vEthernet \((WSL|Default Switch)|.*Loopback|.*VirtualBox|.*VMware",
+    re.IGNORECASE,
+)
+
+
+class Link(NamedTuple):
+    """One address of one interface. ``number`` is the kernel's index; ``address`` has no zone."""
+
+    name: str
+    number: int
+    address: str
+
+
+def snapshot() -> frozenset[Link]:
+    """Every address of this machine. Takes milliseconds and blocks: call it in a thread."""
+    links = set()
+    for adapter in ifaddr.get_adapters():
+        for ip in adapter.ips:
+            address = ip.ip if isinstance(ip.ip, str) else ip.ip[0]
+            # Windows calls an adapter by a number; its description says what it is.
+            name = adapter.nice_name if adapter.name.startswith("{") else adapter.name
+            links.add(Link(name, adapter.index or 0, address.partition("%")[0]))
+    return frozenset(links)
+
+
+def usable(links: Iterable[Link]) -> frozenset[Link]:
+    """The links on which another machine may be met."""
+    return frozenset(
+        link
+        for link in links
+        if not _VIRTUAL.match(link.name) and not ipaddress.ip_address(link.address).is_loopback
+    )
+
+
+def listening(links: Iterable[Link]) -> list[str | int]:
+    """Where to join mDNS: IPv4 addresses, and interface numbers for IPv6. Link-local IPv4 last; bounded."""
+    ordered = sorted(links, key=lambda link: (_is_v6(link), _is_link_local(link), link))
+    # By number: the same link-local IPv6 address may stand on several interfaces.
+    places = dict.fromkeys(link.number if _is_v6(link) else link.address for link in ordered)
+    return list(places)[:MOST_INTERFACES]
+
+
+def advertised(links: Iterable[Link]) -> list[str]:
+    """The addresses to announce; link-local ones only if there are no others. Bounded."""
+    ordered = sorted(links, key=lambda link: (_is_v6(link), link))
+    routable = [link.address for link in ordered if not _is_link_local(link)]
+    return list(dict.fromkeys(routable or [link.address for link in ordered]))[:MOST_ADVERTISED]
+
+
+def _is_v6(link: Link) -> bool:
+    return ":" in link.address
+
+
+def _is_link_local(link: Link) -> bool:
+    return ipaddress.ip_address(link.address).is_link_local
