@@ -16,7 +16,7 @@ from typing import Literal
 
 from pairproxy.core.accounting.bounds import best_services, capacity_bound, provable_makespan, waves_bound
 from pairproxy.core.accounting.report import ANECDOTE_REQUESTS
-from pairproxy.core.accounting.services import Service, Tally, at_node, seen_slots, tally
+from pairproxy.core.accounting.services import Service, Tally, at_node, tally
 from pairproxy.core.models import NodeId
 
 EQUAL_SPEEDS = 1.25  # fastest / slowest: equal machines that share a room, or two cores, differ by a fifth
@@ -25,10 +25,13 @@ EQUAL_PIECES = 1.05  # longest / shortest: closer than that, lengths do not expl
 
 @dataclass(frozen=True, slots=True)
 class LegResult:
-    """One leg: the same requests, in the same order in every leg; seconds since the leg began."""
+    """One leg: the same requests, in the same order in every leg; seconds since the leg began.
+
+    A request starts when it is sent to its place, not when its client asked: waiting is no service.
+    """
 
     makespan_s: float
-    requests: tuple[Service, ...]  # start_s: sent to the place; end_s: its reply was complete
+    requests: tuple[Service, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +53,7 @@ class Comparison:
     efficiency_against: Literal["waves", "provable"]
     why: str | None
     speeds: dict[NodeId, float]  # of a slot, relative to the node alone; only nodes seen at work together
-    longest_alone_s: float  # piece, the best it took alone
-    shortest_alone_s: float
+    pieces_alone_s: tuple[float, ...]  # the least that each request took alone
     per_node: dict[NodeId, Tally]  # of the together leg with the median makespan
     notes: tuple[str, ...]
 
@@ -61,26 +63,20 @@ def compare(
 ) -> Comparison:
     """Compare legs on one node with legs on all of them; ``slots_together``: of every node that took part.
 
-    Raises ValueError if there is no leg of a kind, the legs have different numbers of requests or none, a
-    request took no time, or the legs alone ran on more than one node.
+    Raises ValueError for no leg of a kind, other requests in one, a time of zero, or several nodes alone.
     """
     home = _check(alone, together)
-    slots = dict(slots_together)
-    for leg in (*alone, *together):
-        slots = seen_slots(leg.requests, slots)
-    best = [_best(piece) for piece in zip(*(leg.requests for leg in (*alone, *together)), strict=True)]
+    slots = {home: 1, **slots_together}
+    best = _best_observed((*alone, *together))
     sizes = [row[home] for row in best]
     alone_s = median(leg.makespan_s for leg in alone)
     together_s = median(leg.makespan_s for leg in together)
     lower_s = min(provable_makespan(best_services(best, sizes, slots), slots), alone_s)
     speeds = _speeds(together, sizes, home)
     waves = waves_bound(len(sizes), sum(slots.values()))
-    doubts = _doubts(alone_s / together_s / waves, speeds, sizes, slots[home])
-    efficiency = alone_s / together_s / waves if not doubts else lower_s / together_s
-    if efficiency > 1.0:
-        doubts.append("It is within measuring noise of the bound.")
-    middle = median_low(leg.makespan_s for leg in together)
-    shown = next(leg for leg in together if leg.makespan_s == middle)
+    speedup = alone_s / together_s
+    doubts = _doubts(speedup / waves, speeds, sizes, slots[home])
+    efficiency, why = _judge(speedup, waves, alone_s / lower_s, doubts)
     return Comparison(
         requests=len(sizes),
         slots=sum(slots.values()),
@@ -88,18 +84,17 @@ def compare(
         makespans_together_s=tuple(leg.makespan_s for leg in together),
         makespan_alone_s=alone_s,
         makespan_together_s=together_s,
-        speedup=alone_s / together_s,
+        speedup=speedup,
         bound_waves=waves,
         bound_capacity=_capacity(speeds, slots, home),
         provable_makespan_s=lower_s,
         bound_provable=alone_s / lower_s,
-        efficiency=min(efficiency, 1.0),
-        efficiency_against="provable" if doubts else "waves",
-        why=" ".join(doubts) or None,
+        efficiency=efficiency,
+        efficiency_against="provable" if why else "waves",
+        why=why,
         speeds=speeds,
-        longest_alone_s=max(sizes),
-        shortest_alone_s=min(sizes),
-        per_node=dict.fromkeys(slots, Tally()) | tally(shown.requests, at_node),
+        pieces_alone_s=tuple(sizes),
+        per_node=dict.fromkeys(slots, Tally()) | tally(_median_leg(together).requests, at_node),
         notes=_notes(len(sizes), speeds, slots),
     )
 
@@ -146,13 +141,16 @@ def _check(alone: Sequence[LegResult], together: Sequence[LegResult]) -> NodeId:
     return homes.pop()
 
 
-def _best(piece: Sequence[Service]) -> dict[NodeId, float]:
-    """The least seconds that one request took on each node, over all legs."""
-    best: dict[NodeId, float] = {}
-    for service in piece:
-        node = service.place.node
-        best[node] = min(best.get(node, service.service_s), service.service_s)
-    return best
+def _best_observed(legs: Sequence[LegResult]) -> list[dict[NodeId, float]]:
+    """Per request, the least seconds that it took on each node, over all legs."""
+    rows = []
+    for piece in zip(*(leg.requests for leg in legs), strict=True):
+        best: dict[NodeId, float] = {}
+        for service in piece:
+            node = service.place.node
+            best[node] = min(best.get(node, service.service_s), service.service_s)
+        rows.append(best)
+    return rows
 
 
 def _speeds(together: Sequence[LegResult], sizes: Sequence[float], home: NodeId) -> dict[NodeId, float]:
@@ -198,10 +196,24 @@ def _doubts(
         )
     elif beyond_waves > 1.0 + 1e-9:
         doubts.append(
-            "The measurement beats the waves bound though the pieces were about equal: the legs alone lost time"
-            " beside the pieces, or it is measuring noise."
+            "The measurement beats the waves bound though the pieces were about equal: the legs alone lost"
+            " time beside the pieces, or it is measuring noise."
         )
     return doubts
+
+
+def _judge(speedup: float, waves: float, provable: float, doubts: list[str]) -> tuple[float, str | None]:
+    """Efficiency in (0, 1], and why it is not against the waves bound; None if it is."""
+    if not doubts:
+        return min(speedup / waves, 1.0), None
+    if speedup > provable:
+        doubts = [*doubts, "It is within measuring noise of the provable bound."]
+    return min(speedup / provable, 1.0), " ".join(doubts)
+
+
+def _median_leg(legs: Sequence[LegResult]) -> LegResult:
+    middle = median_low(leg.makespan_s for leg in legs)
+    return next(leg for leg in legs if leg.makespan_s == middle)
 
 
 def _notes(requests: int, speeds: Mapping[NodeId, float], slots: Mapping[NodeId, int]) -> tuple[str, ...]:

@@ -1,0 +1,100 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairproxy.core.accounting.ledger import RequestRecord
+from pairproxy.core.accounting.runs import IDLE_GAP_S, Run, group_runs
+from tests.core.accounting.conversation import B, served
+
+
+def ids(runs: tuple[Run, ...]) -> list[list[str]]:
+    """Which requests are in which run."""
+    return [[record.id for record in run.records] for run in runs]
+
+
+def test_a_burst_is_one_run() -> None:
+    """Requests of one client that overlap belong together; the makespan is last end minus first arrival."""
+    (run,) = group_runs([served("late", 2.0, 6.0, 9.0), served("early", 1.0, 1.0, 6.0)])
+    assert (run.id, run.name) == ("early", None)
+    assert (run.started_at, run.ended_at, run.makespan_s) == (1.0, 9.0, 8.0)
+    assert not run.is_chain
+
+
+def test_a_pause_longer_than_the_gap_begins_a_new_run() -> None:
+    """Up to the idle gap the client is thinking; beyond it, this is something else."""
+    first, second = served("x", 0.0, 0.0, 2.0), served("y", 2.0 + IDLE_GAP_S, 7.0, 9.0)
+    third = served("z", 9.0 + IDLE_GAP_S + 0.1, 15.0, 16.0)
+    assert ids(group_runs([first, second, third])) == [["x", "y"], ["z"]]
+    assert ids(group_runs([first, second, third], idle_gap_s=1.0)) == [["x"], ["y"], ["z"]]
+
+
+def test_a_long_request_holds_the_run_together() -> None:
+    """What counts is that something of the client is in flight, not when the last one began."""
+    records = [
+        served("long", 0.0, 0.0, 60.0),
+        served("short", 1.0, 1.0, 2.0),
+        served("next", 62.0, 62.0, 63.0),
+    ]
+    assert ids(group_runs(records)) == [["long", "short", "next"]]
+
+
+def test_a_time_before_zero_is_a_time_like_any_other() -> None:
+    """A monotonic clock may start anywhere."""
+    assert ids(group_runs([served("x", -50.0, -50.0, -49.0), served("y", -48.0, -48.0, -47.0)])) == [
+        ["x", "y"]
+    ]
+
+
+def test_clients_are_apart_and_names_are_together() -> None:
+    """Two clients at the same time are two runs, unless they say that they are one, whatever the pause."""
+    records = [
+        served("x", 0.0, 0.0, 1.0, client="one"),
+        served("y", 0.0, 0.0, 2.0, client="two"),
+        served("u", 0.0, 0.0, 3.0, client="one", run="job"),
+        served("v", 60.0, 60.0, 61.0, client="two", run="job"),
+    ]
+    runs = group_runs(records)
+    assert ids(runs) == [["x"], ["y"], ["u", "v"]]
+    assert (runs[-1].id, runs[-1].name) == ("job", "job")
+
+
+def test_the_requests_of_peers_are_their_origin_s_to_report() -> None:
+    """A request that came from a peer is in no run of this node."""
+    assert group_runs([served("guest", 0.0, 0.0, 1.0, origin=B)]) == ()
+
+
+def test_a_chain_is_recognised() -> None:
+    """A run in which each request arrived after the one before had ended is a chain; one request is none."""
+    steps = [served("x", 0.0, 0.0, 1.0), served("y", 1.0, 1.0, 3.0), served("z", 4.0, 4.0, 5.0)]
+    assert group_runs(steps)[0].is_chain
+    assert not group_runs(steps[:1])[0].is_chain
+
+
+records = st.lists(
+    st.builds(
+        lambda name, arrived, wait, work, client, run: served(
+            str(name), arrived, arrived + wait, arrived + wait + work, client=client, run=run
+        ),
+        st.integers(),
+        st.floats(0.0, 60.0),
+        st.floats(0.0, 5.0),
+        st.floats(0.0, 20.0),
+        st.sampled_from(["one", "two"]),
+        st.sampled_from([None, None, "job"]),
+    ),
+    max_size=20,
+)
+
+
+@given(records)
+def test_every_record_is_in_one_run(some: list[RequestRecord]) -> None:
+    """Grouping loses nothing, doubles nothing, and runs of one client are further apart than the gap."""
+    runs = group_runs(some)
+    assert sorted(id(record) for run in runs for record in run.records) == sorted(map(id, some))
+    assert [run.ended_at for run in runs] == sorted(run.ended_at for run in runs)
+    for client in ("one", "two"):
+        own = sorted(
+            (run for run in runs if run.name is None and run.records[0].client == client),
+            key=lambda run: run.started_at,
+        )
+        for before, after in zip(own, own[1:], strict=False):
+            assert after.started_at - before.ended_at > IDLE_GAP_S
