@@ -7,6 +7,7 @@ together while something of it is in flight, and across pauses of at most ``idle
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pairproxy.core.accounting.ledger import RequestRecord
 
@@ -42,7 +43,7 @@ class Run:
     @property
     def is_chain(self) -> bool:
         """Whether each of several requests arrived when the one before had ended."""
-        steps = zip(self.records, self.records[1:], strict=False)
+        steps = pairwise(self.records)
         return len(self.records) > 1 and all(after.arrived_at >= before.ended_at for before, after in steps)
 
 

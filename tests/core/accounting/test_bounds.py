@@ -62,7 +62,7 @@ def test_equal_requests_need_their_waves_also_when_there_are_too_many_to_search(
 
 
 def test_five_tasks_of_the_published_table() -> None:
-    """Speeds 1 : 0.82 : 2.86: three tasks on the fast node and one on each other one, 4:23 instead of 18:00."""
+    """Speeds 1 : 0.82 : 2.86: three tasks on the fast node, one on each other: 4:23 instead of 18:00."""
     speeds = {A: 1.0, B: 0.82, C: 2.86}
     task_s = 18 * 60 / 5
     services = [{node: task_s / speed for node, speed in speeds.items()}] * 5
@@ -83,7 +83,7 @@ def test_a_node_that_cannot_serve_is_left_out() -> None:
 
 
 def test_a_late_request_bounds_the_makespan() -> None:
-    """Nothing ends before the last release and its service; releases that come together are queued together."""
+    """Nothing ends before the last release and its service; what is released together queues together."""
     services: Services = [{A: 1.0}, {A: 2.0}, {A: 2.0}]
     assert provable_makespan(services, {A: 1}, releases=[5.0, 15.0, 15.0]) == 14.0
     with pytest.raises(ValueError, match="one release per request"):
@@ -156,7 +156,7 @@ def test_a_search_that_is_too_long_gives_up() -> None:
 
 
 def test_best_services_fill_in_what_was_not_seen() -> None:
-    """A one-slot node keeps what it took; elsewhere, and where slots share an engine, the best pace counts."""
+    """A one-slot node keeps what it took; elsewhere, and where slots share an engine, the pace counts."""
     observed = [{A: 4.0}, {A: 6.0, B: 3.0}, {B: 2.0}]
     sizes = [1.0, 2.0, 1.0]
     assert best_services(observed, sizes, {A: 1, B: 1, C: 1}) == [

@@ -261,7 +261,7 @@ commands = st.one_of(
         attempts,
         st.sampled_from([A, B]),
     ),
-    st.builds(lambda name, error: refuse(name, error), st.sampled_from(NAMES), st.sampled_from(ERRORS)),
+    st.builds(refuse, st.sampled_from(NAMES), st.sampled_from(ERRORS)),
     st.builds(enqueue, st.sampled_from(NAMES)),
 )
 

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,5 +98,5 @@ def test_every_record_is_in_one_run(some: list[RequestRecord]) -> None:
             (run for run in runs if run.name is None and run.records[0].client == client),
             key=lambda run: run.started_at,
         )
-        for before, after in zip(own, own[1:], strict=False):
+        for before, after in pairwise(own):
             assert after.started_at - before.ended_at > IDLE_GAP_S

@@ -60,7 +60,7 @@ def test_peak_is_the_most_that_cover_one_step(spans: list[tuple[int, int]]) -> N
 
 
 def test_slots_are_never_fewer_than_were_seen_in_use() -> None:
-    """A node that did two at once has two slots, one that is not listed has at least one, an idle one stays."""
+    """A node that did two at once has two slots, an unlisted one has at least one, an idle one stays."""
     services = [worked(A, 0, 4), worked(A, 2, 6), worked(B, 0, 4), worked(B, 4, 6)]
     assert seen_slots(services, {A: 1, C: 3}) == {A: 2, C: 3, B: 1}
 
