@@ -82,10 +82,9 @@ def busy_seconds(intervals: Iterable[tuple[float, float]]) -> float:
 
 def peak(intervals: Iterable[tuple[float, float]]) -> int:
     """The most (start, end) intervals that overlap at one moment; touching ends do not overlap."""
-    real = [(start, end) for start, end in intervals if end > start]
-    steps = [(start, 1) for start, _ in real] + [(end, -1) for _, end in real]
+    steps = [step for start, end in intervals for step in ((start, 1), (end, -1))]
     running = highest = 0
-    for _, step in sorted(steps):
+    for _, step in sorted(steps):  # at one moment, ends come before starts
         running += step
         highest = max(highest, running)
     return highest
