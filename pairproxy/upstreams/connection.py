@@ -5,6 +5,7 @@ import ssl
 from collections.abc import Callable
 from typing import cast
 
+from pairproxy.security import tls
 from pairproxy.upstreams.incoming import Incoming
 
 Address = tuple[str, int]
@@ -39,8 +40,7 @@ class Connection(asyncio.Protocol):
 
     def peer_certificate(self) -> bytes | None:
         """The certificate (DER) that the other end proved, None without TLS."""
-        tls = cast(ssl.SSLObject | None, self._transport.get_extra_info("ssl_object"))
-        return None if tls is None else tls.getpeercert(binary_form=True)
+        return tls.peer_certificate(self._transport)
 
     def begin(self, reply: Incoming, head: bytes, body: bytes | None) -> None:
         """Write a request, only its head if ``body`` is None; the answer goes to ``reply``."""

@@ -140,9 +140,9 @@ def _judge(status: int, fields: _Fields, version: tuple[int, int], is_bodiless: 
     for name, value in fields.headers:
         match name.lower():
             case b"content-length":
-                lengths.append(value)
+                lengths.append(value.strip(b" \t"))
             case b"transfer-encoding":
-                codings.append(value.lower())
+                codings.append(value.strip(b" \t").lower())
             case b"connection":
                 tokens.update(token.strip().lower() for token in value.split(b","))
     if codings and (codings != [b"chunked"] or lengths or version == (1, 0)):
