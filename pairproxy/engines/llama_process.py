@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import sys
 
 import msgspec
@@ -45,6 +46,7 @@ class LlamaProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,  # llama.cpp's log can hold prompts
+            env={**os.environ, "GGML_NO_BACKTRACE": "1"},  # a crash shall end at once, not call a debugger
             limit=REPLY_BYTES,
         )
         try:
