@@ -87,15 +87,6 @@ def _serve(settings: ChildSettings) -> tuple[ChildReply, object | None]:
     return ChildReply(host=where.hostname or "", port=where.port or 0, version=version), server
 
 
-def batch_tokens(slots: int) -> int:
-    """BATCH_TOKENS, less what is over after dividing it by the slots.
-
-    llama.cpp asserts (ggml_can_mul_mat) when it prepares mean pooling, as /v1/embeddings needs it, for a
-    batch that its slots do not divide: 3 slots with 64 do not start, with 63 they do.
-    """
-    return slots * max(BATCH_TOKENS // slots, 1)
-
-
 def _parameters(xllamacpp: Any, settings: ChildSettings) -> Any:
     parameters = xllamacpp.CommonParams()
     parameters.model.path = settings.model_file
@@ -106,11 +97,13 @@ def _parameters(xllamacpp: Any, settings: ChildSettings) -> Any:
     parameters.n_ctx = settings.context_tokens * settings.slots
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = settings.threads
     parameters.n_threads_http = HTTP_THREADS
-    parameters.n_batch = parameters.n_ubatch = batch_tokens(settings.slots)
+    parameters.n_batch = parameters.n_ubatch = max(BATCH_TOKENS, settings.slots)  # less than slots asserts
     parameters.cache_ram_mib = PROMPT_CACHE_MIB
     parameters.n_gpu_layers = 0  # a model this small gains nothing, and the processor is everywhere
-    parameters.embedding = True  # /v1/embeddings as well; chat is not changed by it
-    parameters.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+    # /v1/embeddings as well; chat is not changed by it. LAST, since for mean pooling a text must fit into one
+    # batch, and a batch that the slots do not divide (64 by 3) ends in an assertion.
+    parameters.embedding = True
+    parameters.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_LAST
     parameters.warmup = True  # the first request should not pay for paging the model in
     parameters.verbosity = 0
     parameters.offline = True  # it has its file; it may ask nobody for anything

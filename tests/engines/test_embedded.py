@@ -96,6 +96,30 @@ def test_each_slot_has_the_whole_window() -> None:
     run_async(scene(), timeout=30)
 
 
+def test_a_text_longer_than_a_batch_can_be_embedded() -> None:
+    """The small batch, which makes abandoned prompts end soon, does not limit /v1/embeddings."""
+    cache = model_cache()
+
+    async def scene() -> None:
+        async with embedded_engine(cache, context_tokens=512) as engine:
+            status, body = await post(engine, "/v1/embeddings", {"input": "a " * 400})
+            assert (status, json.loads(body)["usage"]["prompt_tokens"]) == (200, 401)
+
+    run_async(scene(), timeout=30)
+
+
+@pytest.mark.parametrize("slots", [3, 65])
+def test_any_number_of_slots_starts(slots: int) -> None:
+    """Also a number that does not divide the batch, and one that is larger than it."""
+    cache = model_cache()
+
+    async def scene() -> None:
+        async with embedded_engine(cache, slots=slots, context_tokens=256) as engine:
+            assert (await engine.probe()).slots == slots
+
+    run_async(scene(), timeout=30)
+
+
 def test_an_abandoned_prompt_frees_the_engine_soon() -> None:
     """A client that leaves a 20 s prompt costs the engine about a second, and settled() sees its end."""
     cache = model_cache()

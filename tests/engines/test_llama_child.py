@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from pairproxy.engines.llama_child import BATCH_TOKENS, ChildSettings, batch_tokens
+from pairproxy.engines.llama_child import ChildSettings
 from tests.support.embedded import model_cache
 
 ROOT = Path(__file__).parents[2]
@@ -38,10 +38,3 @@ def test_it_says_one_line_and_ends_with_its_input() -> None:
     assert 0 < reply["port"] < 65536
     rest, errors = child.communicate(timeout=5)  # closes its input
     assert (child.returncode, rest, errors) == (0, b"", b"")
-
-
-def test_the_batch_is_small_and_divided_by_the_slots() -> None:
-    """For any number of slots the batch is a multiple of it, and above half of the size we want at least."""
-    for slots in range(1, 200):
-        assert batch_tokens(slots) % slots == 0
-        assert BATCH_TOKENS / 2 < batch_tokens(slots) <= max(BATCH_TOKENS, slots)
