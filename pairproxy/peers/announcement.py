@@ -67,23 +67,27 @@ class Sighting:
 
 
 def read(announcement: Announcement, reader: Reader) -> Sighting | None:
-    """What can be used of an announcement; None if it is not one of pairproxy's.
+    """What can be used of an announcement; None if it is not one of pairproxy's or no address is usable.
 
     Addresses that lead to this machine, to nowhere or to many are left out, link-local ones come last. With
     ``allow_loopback`` only loopback is left, so that a demo stays on its machine.
     """
     values = _values(announcement.text)
     node_hint, protocol = values.get("id", ""), values.get("v", "")
-    if not _HINT.fullmatch(node_hint) or not _VERSION.fullmatch(protocol):
-        return None
     port = announcement.port or 0
-    hosts: list[str] = []
-    if _LOWEST_PORT <= port <= 65535:
-        found = (_dialable(text, port, reader) for text in announcement.addresses[: 4 * MOST_ADDRESSES])
-        usable = [address for address in found if address is not None]
-        hosts = list(dict.fromkeys(map(str, sorted(usable, key=lambda address: address.is_link_local))))
+    if (
+        not _HINT.fullmatch(node_hint)
+        or not _VERSION.fullmatch(protocol)
+        or not _LOWEST_PORT <= port <= 65535
+    ):
+        return None
+    found = (_dialable(text, port, reader) for text in announcement.addresses[: 4 * MOST_ADDRESSES])
+    usable = sorted((address for address in found if address), key=lambda address: address.is_link_local)
+    hosts = list(dict.fromkeys(map(str, usable)))[:MOST_ADDRESSES]
+    if not hosts:
+        return None
     instance = printable(announcement.instance.removesuffix(f".{SERVICE}"))
-    addresses = tuple((host, port) for host in hosts[:MOST_ADDRESSES])
+    addresses = tuple((host, port) for host in hosts)
     return Sighting(node_hint, protocol, instance, addresses, is_own=node_hint == reader.own_hint)
 
 

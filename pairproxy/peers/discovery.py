@@ -44,7 +44,6 @@ SOURCE = "mdns"
 _ASKING = 16  # records asked for at a time; more come again with the next life
 _ASK_MS = 3000
 _CLOSE_S = 2.0  # goodbyes take a quarter of a second
-_SLEPT_S = 10.0  # the wall clock moved that much against the monotonic one: asleep, or set anew
 
 _log = logging.getLogger(__name__)
 
@@ -142,36 +141,39 @@ class Discovery:
     async def _live(self) -> None:
         self._is_refreshing = False
         here = await self._links()
+        watch = links.Watch(here, self._clock.now(), self._wall(), self._pace.refresh_s)
         interfaces: list[str | int] = [links.LOOPBACK] if self._allow_loopback else links.listening(here)
         advertised = [links.LOOPBACK] if self._allow_loopback else links.advertised(here)
         if not interfaces:
             raise OSError(errno.ENETDOWN, "no network")
         is_last = True
         mdns = AsyncZeroconf(interfaces=interfaces)
-        service = AsyncServiceInfo(
-            SERVICE,
-            f"{self._token}.{SERVICE}",
-            port=self._port,
-            properties={"id": self._own_hint, "v": PROTOCOL},
-            server=f"pp-{self._token}.local.",  # not the host's name: two hosts of one name would be mixed up
-            parsed_addresses=advertised,
-        )
+        service = self._service(advertised)
         _log.debug("mDNS on %s, announcing %s", interfaces, advertised)
         try:
-            async with asyncio.TaskGroup() as group:
-                async with self._browsing(mdns.zeroconf, group):
-                    # Names are random, so nobody is asked whether ours is free: found in 0.1 s, not in 1.3 s.
-                    announcing = await mdns.async_register_service(service, cooperating_responders=True)
-                    self.lives += 1
-                    self.last_error = None
-                    await announcing
-                    is_last = not await self._until_stale(here)
+            async with asyncio.TaskGroup() as group, self._browsing(mdns.zeroconf, group):
+                # Names are random, so nobody is asked whether ours is free: found in 0.1 s, not in 1.3 s.
+                announcing = await mdns.async_register_service(service, cooperating_responders=True)
+                self.lives += 1
+                self.last_error = None
+                await announcing
+                is_last = not await self._until_stale(watch)
         finally:
             if not is_last:
                 mdns.zeroconf.registry.async_remove(service)  # else closing says goodbye
             with contextlib.suppress(TimeoutError, ZeroconfError, OSError):
                 async with asyncio.timeout(_CLOSE_S):
                     await mdns.async_close()
+
+    def _service(self, addresses: list[str]) -> AsyncServiceInfo:
+        return AsyncServiceInfo(
+            SERVICE,
+            f"{self._token}.{SERVICE}",
+            port=self._port,
+            properties={"id": self._own_hint, "v": PROTOCOL},
+            server=f"pp-{self._token}.local.",  # not the host's name: two hosts of one name would be mixed up
+            parsed_addresses=addresses,
+        )
 
     async def _links(self) -> frozenset[links.Link]:
         """The links where others can be met; takes note of all own addresses."""
@@ -182,26 +184,14 @@ class Discovery:
         self._reader = Reader(self._own_hint, self._port, frozenset(link.address for link in all_links))
         return links.usable(all_links)
 
-    async def _until_stale(self, here: frozenset[links.Link]) -> bool:
+    async def _until_stale(self, watch: links.Watch) -> bool:
         """Wait until this life should end; True if another should follow."""
-        began, drift = self._clock.now(), self._drift()
-        before, is_changed = here, False
         while not self._is_stopping:
             await self._woken_within(self._pace.watch_s)
-            if self._is_refreshing or self._clock.now() - began >= self._pace.refresh_s:
+            here = await self._links()
+            if self._is_refreshing or watch.is_stale(here, self._clock.now(), self._wall()):
                 break
-            if abs(self._drift() - drift) > _SLEPT_S:
-                break
-            now = await self._links()
-            # An interface that went and came back under its old address is deaf all the same.
-            is_changed = is_changed or now != here
-            if is_changed and now == before:
-                break
-            before = now
         return not self._is_stopping
-
-    def _drift(self) -> float:
-        return self._wall() - self._clock.now()
 
     async def _woken_within(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -249,9 +239,8 @@ class Discovery:
 
     def _take(self, service: AsyncServiceInfo) -> None:
         addresses = tuple(service.parsed_scoped_addresses())
-        sighting = read(
-            Announcement(service.name, service.text or b"", service.port, addresses), self._reader
-        )
+        announcement = Announcement(service.name, service.text or b"", service.port, addresses)
+        sighting = read(announcement, self._reader)
         if sighting is None:
             return
         if sighting.is_own:
@@ -267,8 +256,8 @@ class Discovery:
             if host not in self._impostors:
                 self._impostors.add(host)
                 _log.warning(
-                    "Somebody at %s announces this node's id %s. It is ignored. If another machine runs from a "
-                    "copy of this home directory, remove key.pem and cert.pem there.",
+                    "Somebody at %s announces this node's id %s; it is ignored. If another machine runs "
+                    "from a copy of this home directory, remove key.pem and cert.pem there.",
                     host,
                     self._own_hint,
                 )

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import ifaddr
 
 LOOPBACK = "127.0.0.1"
+SLEPT_S = 10.0  # the wall clock moved so much against the monotonic one, which stands still during sleep
 MOST_INTERFACES = 16  # Linux lets a socket join 20 groups, and joins beyond that fail in silence
 MOST_ADVERTISED = 16  # addresses; keeps the announcement in one packet
 
@@ -65,6 +66,27 @@ def advertised(links: Iterable[Link]) -> list[str]:
     ordered = sorted(links, key=lambda link: (_is_v6(link), link))
     routable = [link.address for link in ordered if not _is_link_local(link)]
     return list(dict.fromkeys(routable or [link.address for link in ordered]))[:MOST_ADVERTISED]
+
+
+class Watch:
+    """Says when what was set up on some links must be set up anew."""
+
+    def __init__(self, here: frozenset[Link], now: float, wall: float, refresh_s: float) -> None:
+        """``here``: the links at the start. ``now`` and ``wall`` are seconds of the two clocks."""
+        self._here = self._before = here
+        self._end = now + refresh_s
+        self._drift = wall - now
+        self._is_changed = False
+
+    def is_stale(self, here: frozenset[Link], now: float, wall: float) -> bool:
+        """Whether time is up, the machine slept, or the links changed and are quiet again.
+
+        Asked every few seconds. Links that are as they were at the start count as changed if they were not
+        meanwhile: an interface that comes back under its old address is deaf for what was set up before.
+        """
+        self._is_changed = self._is_changed or here != self._here
+        is_quiet, self._before = here == self._before, here
+        return now >= self._end or abs(wall - now - self._drift) > SLEPT_S or (self._is_changed and is_quiet)
 
 
 def _is_v6(link: Link) -> bool:
