@@ -105,6 +105,12 @@ class LogSettings(_Section, frozen=True):
     level: LogLevel = "info"
 
 
+class DebugSettings(_Section, frozen=True):
+    """[debug]: for looking inside."""
+
+    headers: bool = False  # X-Pairproxy-Node, -Request, -Attempts, -Queue-Seconds on replies
+
+
 class Settings(_Section, frozen=True):
     """Everything a person can set."""
 
@@ -115,6 +121,7 @@ class Settings(_Section, frozen=True):
     admin: AdminSettings = AdminSettings()
     limits: Limits = Limits()
     log: LogSettings = LogSettings()
+    debug: DebugSettings = DebugSettings()
 
 
 def default_home() -> Path:
@@ -167,7 +174,9 @@ def _read_toml(file: Path) -> dict[str, Any]:
         with file.open("rb") as stream:
             return tomllib.load(stream)
     except FileNotFoundError:
-        raise ConfigError(f"There is no settings file {file}. Leave --config out to use the defaults.") from None
+        raise ConfigError(
+            f"There is no settings file {file}. Leave --config out to use the defaults."
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is not TOML: {error}.") from None
     except OSError as error:

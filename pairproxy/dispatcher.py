@@ -38,8 +38,11 @@ Spawn = Callable[[str, Coroutine[Any, Any, None]], object]
 class Attempt:
     """One try of a request at one place; an async context manager around the talk with the upstream."""
 
-    def __init__(self, dispatcher: "Dispatcher", request: Request, command: Dispatch) -> None:
+    def __init__(
+        self, dispatcher: "Dispatcher", request: Request, command: Dispatch, queued_s: float
+    ) -> None:
         self.request = request
+        self.queued_s = queued_s
         self.id: AttemptId = command.attempt
         self.decision: Decision = command.decision
         self.is_sent = False
@@ -155,14 +158,15 @@ class Dispatcher:
         Raises the error that ended the request: a Refusal, or the last attempt's.
         """
         answer = self._expect(request.id)
-        self.tell(RequestArrived(self.now(), request))
+        arrived_at = self.now()
+        self.tell(RequestArrived(arrived_at, request))
         try:
             while True:
                 command = await answer
                 if isinstance(command, Refuse):
                     raise command.error
                 answer = self._expect(request.id)
-                attempt = Attempt(self, request, command)
+                attempt = Attempt(self, request, command, self.now() - arrived_at)
                 self._attempts[attempt.id] = attempt
                 yield attempt
                 if not answer.done() and request.id not in self._waiting:

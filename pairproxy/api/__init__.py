@@ -1,0 +1,1 @@
+"""The one JSON that all faces read (schema) and how to fetch it from a running daemon (client)."""

@@ -1,0 +1,55 @@
+"""The commands, one per file. Each imports what it needs when it runs: `status` starts in a moment.
+
+Exit status: 0 done, 1 it failed (one sentence says why and what to do), 2 wrong usage, 3 no daemon runs.
+"""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from pairproxy import __version__
+from pairproxy.cli import demo, report, status, up
+
+app = typer.Typer(
+    name="pairproxy",
+    help="One port, several machines: each request goes whole to the node that will finish it first.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command()(up.up)
+app.command()(demo.demo)
+app.command()(status.status)
+app.command()(report.report)
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"pairproxy {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+def main() -> None:
+    """Run the command line; an error of ours becomes its sentence and its exit status."""
+    from pairproxy.api.client import NoDaemon
+    from pairproxy.core.errors import PairproxyError
+
+    try:
+        app()
+    except NoDaemon as error:
+        typer.echo(error.sentence, err=True)
+        sys.exit(3)
+    except PairproxyError as error:
+        typer.echo(error.sentence, err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -38,6 +38,12 @@ class LocalEngines:
         report = self._reports.get(engine)
         return self.costs.rates(engine, report.kind if report else "", model)
 
+    def all_rates(self, engine: EngineId) -> dict[ModelName, Rates]:
+        """The rates of every model an engine lists."""
+        report = self._reports.get(engine)
+        models = [replica.model for replica, _ in report.replicas] if report else []
+        return {model: self.rates(engine, model) for model in models}
+
     def places(
         self, model: ModelName, called: EngineId | None
     ) -> Iterator[tuple[Place, Replica, Rates, bool]]:

@@ -61,14 +61,17 @@ class NodeTable:
                     return engine, view.received_at
         return None
 
+    def healthy(self, at: float) -> Iterator[StateDocument]:
+        """The documents of nodes that take requests now: fresh, not draining."""
+        for view in self._views.values():
+            if at - view.received_at <= self._stale_s and not view.document.is_draining:
+                yield view.document
+
     def healthy_replicas(
         self, model: ModelName, at: float
     ) -> Iterator[tuple[Place, EngineState, ReplicaState]]:
         """Where a model may run now: fresh, not draining."""
-        for view in self._views.values():
-            document = view.document
-            if at - view.received_at > self._stale_s or document.is_draining:
-                continue
+        for document in self.healthy(at):
             for engine in document.engines:
                 for state in engine.replicas:
                     if state.replica.model == model:

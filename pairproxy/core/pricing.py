@@ -76,6 +76,17 @@ class Pricing:
             if wanted is not None and place not in excluded and replicas.is_same(state.replica, wanted):
                 yield place, state.rates, state.is_loaded
 
+    def known_places(self, at: float) -> dict[Place, tuple[int, dict[ModelName, Rates]]]:
+        """Every healthy place: its slots, and the rates of each model it holds."""
+        known = {
+            place: (slots, self._local.all_rates(place.engine)) for place, slots in self._local.slots().items()
+        }
+        for document in self._nodes.healthy(at):
+            for engine in document.engines:
+                rates = {state.replica.model: state.rates for state in engine.replicas}
+                known[Place(document.node, engine.engine)] = (engine.slots, rates)
+        return known
+
     def is_known(self, request: Request) -> bool:
         """Whether any node, also one that does not answer just now, could serve it."""
         if any(True for _ in self.places(request, (), 0.0)):

@@ -55,6 +55,7 @@ from pairproxy.core.models import (
     NodeId,
     Outcome,
     Place,
+    Rates,
     Request,
     RequestId,
     StateDocument,
@@ -129,6 +130,10 @@ class Scheduler:
     def waiting(self) -> int:
         """Requests in the queue."""
         return len(self._queue)
+
+    def places(self, at: float) -> dict[Place, tuple[int, dict[ModelName, Rates]]]:
+        """Every place that takes work now: its slots, and its rates for each model it holds."""
+        return self._pricing.known_places(at)
 
     def document_for(self, reader: NodeId, epoch: str, sequence: int, name: str, at: float) -> StateDocument:
         """What this node publishes about itself to one peer."""

@@ -51,7 +51,9 @@ class Publisher:
 
     async def stream(self, request: web.BaseRequest, reader: NodeId) -> web.StreamResponse:
         """Answer a peer's subscription until it leaves."""
-        response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-store"})
+        response = web.StreamResponse(
+            headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-store"}
+        )
         changed = asyncio.Event()
         self._readers.add(changed)
         try:
@@ -77,7 +79,9 @@ class BadDocument(Exception):
     """A peer published something that is not a state document of its own, or of another protocol."""
 
 
-async def subscribe(upstream: Upstream, peer: NodeId, silence_s: float, limit: int) -> AsyncIterator[StateDocument]:
+async def subscribe(
+    upstream: Upstream, peer: NodeId, silence_s: float, limit: int
+) -> AsyncIterator[StateDocument]:
     """Every document a peer publishes, as it comes.
 
     Raises UpstreamError when it cannot be reached or the stream ends, TimeoutError after ``silence_s``
@@ -107,5 +111,7 @@ def _read(line: bytes, peer: NodeId) -> StateDocument:
     if document.node != peer:
         raise BadDocument("its document names another node")
     if document.protocol != PROTOCOL:
-        raise BadDocument(f"it speaks protocol {document.protocol}, this node {PROTOCOL}; update the older one")
+        raise BadDocument(
+            f"it speaks protocol {document.protocol}, this node {PROTOCOL}; update the older one"
+        )
     return document

@@ -64,9 +64,7 @@ class ClientPort(Port):
         if not request.raw_path.startswith("/"):
             raise BadRequest("The request target has to be a path.")
         fields = request.headers
-        self._gate.check(
-            fields.getall("Host", []), fields.getall("Origin", []), fields.get("Sec-Fetch-Site")
-        )
+        self._gate.check(fields.getall("Host", []), fields.getall("Origin", []), fields.get("Sec-Fetch-Site"))
 
     async def _infer(self, request: web.BaseRequest, dialect: Dialect, downstream: Downstream) -> None:
         await _say_continue(request)

@@ -4,6 +4,7 @@ aiohttp parses the request and keeps the connection; the reply is written past i
 taken apart and framed anew is no longer the engine's reply (and costs three times as much).
 """
 
+from collections.abc import Iterable
 from http import HTTPStatus
 
 from aiohttp import web
@@ -48,13 +49,14 @@ class Downstream:
         """What the handler returns to aiohttp in the end."""
         return Written(self._is_kept and self._is_begun)
 
-    def begin(self, reply: Reply, is_from_peer: bool) -> None:
-        """Send the reply's head. Its body follows through write()."""
+    def begin(self, reply: Reply, is_from_peer: bool, extra: Iterable[tuple[str, str]] = ()) -> None:
+        """Send the reply's head, with ``extra`` headers of ours. Its body follows through write()."""
         self._is_begun = True
         self._is_kept = self._is_kept and reply.framing != "close"
         major, minor = min(reply.version, (1, 1))
         lines = [b"HTTP/%d.%d %d %s" % (major, minor, reply.status, reply.reason)]
         lines += [name + b": " + value for name, value in headers.to_client(reply.headers, is_from_peer)]
+        lines += [f"{name}: {value}".encode("latin-1", "replace") for name, value in extra]
         if not self._is_kept:
             lines.append(b"Connection: close")
         self.write(b"\r\n".join(lines) + b"\r\n\r\n")

@@ -1,10 +1,17 @@
 """One attempt: the request out, the reply back chunk by chunk, unchanged, while a meter looks on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pairproxy.core.dialects.meter import Meter
-from pairproxy.core.errors import BrokenReply, NotTrusted, ReplyTruncated, SlotsTaken, Unreachable, UpstreamBusy
+from pairproxy.core.errors import (
+    BrokenReply,
+    NotTrusted,
+    ReplyTruncated,
+    SlotsTaken,
+    Unreachable,
+    UpstreamBusy,
+)
 from pairproxy.core.models import Outcome, Place
 from pairproxy.dispatcher import Attempt
 from pairproxy.proxy import headers
@@ -25,11 +32,10 @@ class Route:
 
     upstream: UpstreamOf
     is_peer: Callable[[Place], bool]
+    shows_headers: bool = False  # debug.headers
 
 
-async def forward(
-    attempt: Attempt, route: Route, outgoing: Outgoing, downstream: Downstream
-) -> None:
+async def forward(attempt: Attempt, route: Route, outgoing: Outgoing, downstream: Downstream) -> None:
     """Carry out an attempt; its end is stamped when this returns.
 
     Raises UpstreamError before the first body byte (the dispatcher may try another node), ReplyTruncated
@@ -45,16 +51,18 @@ async def forward(
         raise
     try:
         _check(reply, attempt, is_peer)
-        await _relay(reply, attempt, downstream, is_peer)
+        await _relay(reply, attempt, downstream, is_peer, _shown(attempt) if route.shows_headers else ())
     except BaseException:
         reply.abandon()
         raise
 
 
-async def _relay(reply: Reply, attempt: Attempt, downstream: Downstream, is_peer: bool) -> None:
+async def _relay(
+    reply: Reply, attempt: Attempt, downstream: Downstream, is_peer: bool, shown: Iterable[tuple[str, str]]
+) -> None:
     request = attempt.request
     meter = Meter(request.dialect, request.is_streaming, reply.status)
-    downstream.begin(reply, is_peer)
+    downstream.begin(reply, is_peer, shown)
     attempt.first_byte()
     try:
         await reply.relay(downstream.write, meter.feed, downstream.drain, downstream.buffered)
@@ -65,6 +73,15 @@ async def _relay(reply: Reply, attempt: Attempt, downstream: Downstream, is_peer
     attempt.finish(outcome, meter.usage())
     if outcome is Outcome.TRUNCATED:
         reply.abandon()
+
+
+def _shown(attempt: Attempt) -> tuple[tuple[str, str], ...]:
+    return (
+        (headers.NODE, attempt.place.node),
+        (headers.REQUEST, attempt.id.request),
+        (headers.ATTEMPTS, str(attempt.id.number)),
+        (headers.QUEUE, f"{attempt.queued_s:.3f}"),
+    )
 
 
 def _check(reply: Reply, attempt: Attempt, is_peer: bool) -> None:

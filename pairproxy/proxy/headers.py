@@ -22,7 +22,15 @@ HOP_BY_HOP = frozenset(
 OWN_PREFIX = b"x-pairproxy-"
 TO_PEER = frozenset({b"content-type", b"content-length", b"content-encoding", b"accept"})
 FROM_PEER = frozenset(
-    {b"content-type", b"content-length", b"transfer-encoding", b"cache-control", b"x-accel-buffering", b"date", b"retry-after"}
+    {
+        b"content-type",
+        b"content-length",
+        b"transfer-encoding",
+        b"cache-control",
+        b"x-accel-buffering",
+        b"date",
+        b"retry-after",
+    }
 )
 
 RUN = "X-Pairproxy-Run"
@@ -30,6 +38,9 @@ LOCAL = "X-Pairproxy-Local"
 REQUEST = "X-Pairproxy-Request"
 ATTEMPT = "X-Pairproxy-Attempt"
 ENGINE = "X-Pairproxy-Engine"
+NODE = "X-Pairproxy-Node"
+ATTEMPTS = "X-Pairproxy-Attempts"
+QUEUE = "X-Pairproxy-Queue-Seconds"
 REFUSED = "X-Pairproxy-Refused"
 
 

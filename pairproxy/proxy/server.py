@@ -26,7 +26,7 @@ class Port:
 
     def __init__(self, handler: Handler, limits: Limits) -> None:
         self._server = web.Server(
-            handler,  # type: ignore[arg-type]
+            handler,
             handler_cancellation=True,  # a client that leaves cancels its handler
             access_log=None,
             logger=_silent,

@@ -1,0 +1,5 @@
+"""python -m pairproxy."""
+
+from pairproxy.cli import main
+
+main()

@@ -1,0 +1,107 @@
+"""The JSON of the admin port. Seconds end in ``_s``, tokens in ``_tokens``; adding is free, renaming is not."""
+
+import msgspec
+
+from pairproxy.core.accounting.report import RunReport
+
+
+class ReplicaStatus(msgspec.Struct, frozen=True):
+    """One model on one engine. Rates are tokens/s of a request running alone, as measured or assumed."""
+
+    model: str
+    identity: str
+    is_loaded: bool
+    context_tokens: int | None
+    prefill_tokens_per_s: float
+    decode_tokens_per_s: float
+
+
+class EngineStatus(msgspec.Struct, frozen=True):
+    """One engine of a node."""
+
+    engine: str
+    kind: str
+    version: str
+    slots: int
+    in_flight: int
+    replicas: tuple[ReplicaStatus, ...]
+    port: int | None = None  # of this node's client port for it
+
+
+class NodeStatus(msgspec.Struct, frozen=True):
+    """A node: this one, or a paired one. ``age_s`` is that of its last state document."""
+
+    node: str
+    name: str
+    is_self: bool
+    is_up: bool
+    engines: tuple[EngineStatus, ...]
+    found_by: str | None = None
+    address: str | None = None
+    age_s: float | None = None
+    problem: str | None = None
+
+
+class RunningStatus(msgspec.Struct, frozen=True):
+    """A request that runs now, or waits (``node`` None)."""
+
+    request: str
+    model: str
+    node: str | None
+    engine: str | None
+    age_s: float
+    has_first_byte: bool
+
+
+class Status(msgspec.Struct, frozen=True):
+    """GET /status."""
+
+    version: str
+    node: str
+    name: str
+    uptime_s: float
+    policy: str
+    is_draining: bool
+    queue_length: int
+    nodes: tuple[NodeStatus, ...]
+    running: tuple[RunningStatus, ...]
+    requests_done: int
+    discovery_problem: str | None
+    unpaired: dict[str, str]
+    last_run: RunReport | None
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One finished request in GET /report: when it ran where, never what was asked. Times since the run began."""
+
+    request: str
+    node: str | None
+    engine: str | None
+    outcome: str
+    arrived_s: float
+    dispatched_s: float | None
+    first_byte_s: float | None
+    ended_s: float
+    prompt_tokens: int | None
+    output_tokens: int | None
+    attempts: int
+    reason: str | None
+
+
+class Report(msgspec.Struct, frozen=True):
+    """GET /report. ``names`` gives each node in it its name."""
+
+    run: RunReport | None
+    records: tuple[Record, ...]
+    names: dict[str, str]
+
+
+class DaemonFile(msgspec.Struct, frozen=True):
+    """daemon.json in the home directory: how the faces find a running daemon."""
+
+    pid: int
+    node: str
+    name: str
+    admin_port: int
+    peer_port: int | None
+    client_ports: dict[str, int]  # engine -> port

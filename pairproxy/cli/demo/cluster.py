@@ -1,0 +1,155 @@
+"""The demo's nodes: real daemons in processes of their own, all on loopback, on ports the system chose."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pairproxy.api.client import NoDaemon, get_status, read_daemon_file
+from pairproxy.api.schema import DaemonFile, Status
+from pairproxy.core.errors import EngineUnavailable, PairproxyError
+from pairproxy.security.identity import load_or_create
+from pairproxy.security.private_files import write_private
+from pairproxy.security.trust import PeerRecord, TrustStore
+
+READY_S = 60.0  # start, load the model, measure it, find each other: about 3 s on two idle cores
+STOP_S = 5.0  # after SIGTERM; nothing runs any more when the demo stops its nodes
+POLL_S = 0.05
+NAMES = "ABCDEFGH"
+
+PACED_SPEEDS = (1.0, 0.6, 0.35, 0.25)
+"""The paced nodes' speeds relative to the first: a desktop GPU, a small box, a laptop, an old one."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoNode:
+    """One started node."""
+
+    name: str
+    home: Path
+    process: asyncio.subprocess.Process
+
+    @property
+    def file(self) -> DaemonFile:
+        """Its ports; raises NoDaemon while it starts."""
+        return read_daemon_file(self.home)
+
+
+class Cluster:
+    """Starts nodes that trust each other; an async context manager that leaves nothing behind."""
+
+    def __init__(self, count: int, engine: str) -> None:
+        self._count = count
+        self._engine = engine
+        self._directory = tempfile.TemporaryDirectory(prefix="pairproxy-demo-")
+        self.nodes: list[DemoNode] = []
+
+    async def __aenter__(self) -> "Cluster":
+        try:
+            homes = [Path(self._directory.name) / NAMES[index] for index in range(self._count)]
+            await asyncio.to_thread(_pair, homes)
+            for index, home in enumerate(homes):
+                (home / "config.toml").write_text(_config(NAMES[index], self._engine, index))
+                self.nodes.append(DemoNode(NAMES[index], home, await _start(home)))
+            await self._until_ready()
+        except BaseException:
+            await self._stop()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stop()
+
+    def status(self, node: DemoNode) -> Status:
+        """The node's own view of the cluster."""
+        return get_status(node.home)
+
+    async def _until_ready(self) -> None:
+        """Wait until every node serves and sees all others. Raises EngineUnavailable with a node's own words."""
+        try:
+            async with asyncio.timeout(READY_S):
+                for node in self.nodes:
+                    while not await asyncio.to_thread(self._is_ready, node):
+                        await asyncio.sleep(POLL_S)
+        except TimeoutError:
+            raise PairproxyError(f"The demo's nodes did not find each other in {READY_S:.0f} s.") from None
+
+    def _is_ready(self, node: DemoNode) -> bool:
+        if node.process.returncode is not None:
+            raise EngineUnavailable(_last_line(node.home / "log"))
+        try:
+            status = self.status(node)
+        except NoDaemon:
+            return False
+        return all(one.is_up and any(engine.replicas for engine in one.engines) for one in status.nodes)
+
+    async def _stop(self) -> None:
+        for node in self.nodes:
+            with suppress(ProcessLookupError):
+                node.process.send_signal(signal.SIGTERM)
+        for node in self.nodes:
+            await _ended(node.process)
+        self._directory.cleanup()
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    try:
+        async with asyncio.timeout(STOP_S):
+            await process.wait()
+    except TimeoutError:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+async def _start(home: Path) -> asyncio.subprocess.Process:
+    """Start a daemon that stops when this process ends, however it ends: it watches its standard input."""
+    with (home / "log").open("wb") as log:
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "pairproxy", "up", "--home", str(home), "--stop-on-eof",
+            stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log,
+            env={key: value for key, value in os.environ.items() if not _is_setting(key)},
+            start_new_session=True,  # Ctrl-C is the demo's to handle, in its own order
+        )  # fmt: skip
+
+
+def _is_setting(key: str) -> bool:
+    return key.startswith("PAIRPROXY_") and key != "PAIRPROXY_CACHE"
+
+
+def _pair(homes: list[Path]) -> None:
+    """Let the homes trust each other: all of them are ours, so nobody has to be asked."""
+    identities = [load_or_create(home) for home in homes]
+    for home, own in zip(homes, identities, strict=True):
+        trust = TrustStore(home, own.device_id)
+        trust.load()
+        for name, other in zip(NAMES, identities, strict=False):
+            if other.device_id != own.device_id:
+                trust.add(
+                    PeerRecord(other.device_id, name, other.certificate, may_use_me=True, i_may_use=True)
+                )
+        write_private(home / "config.toml", b"")
+
+
+def _config(name: str, engine: str, index: int) -> str:
+    lines = [
+        "[node]", f"name = {json.dumps(name)}",
+        "[peers]", 'listen = "127.0.0.1:0"', "loopback = true",
+        "[admin]", 'listen = "127.0.0.1:0"',
+        "[debug]", "headers = true",
+        "[[engines]]", f"kind = {json.dumps(engine)}", 'listen = "127.0.0.1:0"', "threads = 1", "slots = 1",
+    ]  # fmt: skip
+    if engine == "paced":
+        speed = PACED_SPEEDS[min(index, len(PACED_SPEEDS) - 1)]
+        lines += ["[engines.paced]", f"prefill = {2000 * speed}", f"decode = {60 * speed}"]
+    return "\n".join(lines) + "\n"
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "A node of the demo ended without a word."

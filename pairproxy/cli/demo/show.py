@@ -1,0 +1,134 @@
+"""The demo on a terminal: what happens while it happens, then the result; or the result as JSON."""
+
+import sys
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from pairproxy.cli.demo.legs import Result
+from pairproxy.cli.progress import fetch_progress
+from pairproxy.core.models import NodeId
+
+LINE_CHARACTERS = 72
+
+
+class Screen:
+    """Shows progress on standard error and the report on standard output."""
+
+    def __init__(self, is_quiet: bool) -> None:
+        self._is_quiet = is_quiet
+        self._out = Console()
+        self._err = Console(stderr=True)
+        self._live: Live | None = None
+        self._counts: list[int] = []
+        self._title = ""
+        self._bar = fetch_progress()
+        self._show_fetch = self._bar.__enter__()
+
+    def fetching(self, done: int, total: int) -> None:
+        """The model is being fetched; bytes."""
+        self._show_fetch(done, total)
+
+    def starting(self, nodes: int) -> None:
+        """The nodes are being started."""
+        self._bar.__exit__(None, None, None)
+        self._say(f"starting {nodes} nodes on this machine")
+
+    def leg(self, round_number: int, rounds: int, is_alone: bool, requests: int) -> None:
+        """A leg begins."""
+        where = "on node A alone" if is_alone else "on all nodes"
+        self._title = f"round {round_number} of {rounds}, {where}"
+        self._counts = [0] * requests
+        if sys.stderr.isatty() and not self._is_quiet:
+            self._live = Live(self._picture(), console=self._err, transient=True, refresh_per_second=8)
+            self._live.start()
+
+    def tokens(self, index: int, count: int) -> None:
+        """A sub-agent has ``count`` pieces of its answer."""
+        self._counts[index] = count
+        if self._live is not None:
+            self._live.update(self._picture())
+
+    def leg_done(self, makespan_s: float) -> None:
+        """The leg is over."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        self._say(f"{self._title}: {len(self._counts)} requests in {makespan_s:.2f} s")
+
+    def report(self, result: Result) -> None:
+        """The result for people."""
+        out, found = self._out, result.comparison
+        out.print(_per_node(result))
+        out.print(f"alone     {found.makespan_alone_s:6.2f} s   (median of {result.plan.rounds})")
+        out.print(f"together  {found.makespan_together_s:6.2f} s")
+        out.print(
+            f"speedup {found.speedup:.2f} measured, waves bound {found.bound_waves:.2f}, "
+            f"efficiency {found.efficiency:.0%} of the {found.efficiency_against} bound"
+        )
+        for line in result.explanation:
+            out.print(line)
+        for number, answer in enumerate(result.answers, start=1):
+            out.print(f"sub-agent {number} ({answer.client}): {_one_line(answer.text)}", markup=False)
+
+    def _say(self, line: str) -> None:
+        if not self._is_quiet:
+            self._err.print(line, highlight=False)
+
+    def _picture(self) -> Table:
+        table = Table(box=None, title=self._title, title_justify="left", show_header=False)
+        for number, count in enumerate(self._counts, start=1):
+            table.add_row(
+                f"sub-agent {number}", "#" * (count // 2), f"{count} tokens" if count else "waiting"
+            )
+        return table
+
+
+def to_json(result: Result) -> str:
+    """The result for machines: one document."""
+    found = result.comparison
+    document: dict[str, Any] = {
+        "nodes": len(result.nodes),
+        "requests": result.plan.requests,
+        "engine": result.plan.engine,
+        "rounds": result.plan.rounds,
+        "discovered_by": result.discovered_by,
+        "makespan_alone_s": found.makespan_alone_s,
+        "makespan_together_s": found.makespan_together_s,
+        "speedup": found.speedup,
+        "bound_waves": found.bound_waves,
+        "bound_provable": found.bound_provable,
+        "efficiency": found.efficiency,
+        "efficiency_against": found.efficiency_against,
+        "why": found.why,
+        "per_node": {
+            result.names.get(node, node): msgspec.to_builtins(tally) for node, tally in found.per_node.items()
+        },
+        "comparison": msgspec.to_builtins(found),
+        "explanation": list(result.explanation),
+        "replies": [{"client": answer.client, "text": answer.text} for answer in result.answers],
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+
+
+def _per_node(result: Result) -> Table:
+    table = Table(box=None, header_style="bold")
+    for title in ("node", "requests", "tokens in", "tokens out", "busy"):
+        table.add_column(title, justify="left" if title == "node" else "right")
+    for node in result.nodes:
+        tally = result.comparison.per_node.get(NodeId(node.node))
+        cells = (
+            (str(tally.requests), str(tally.prompt_tokens), str(tally.output_tokens), f"{tally.busy_s:.2f} s")
+            if tally
+            else ("0", "0", "0", "0.00 s")
+        )
+        table.add_row(node.name, *cells)
+    return table
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LINE_CHARACTERS else line[: LINE_CHARACTERS - 3] + "..."

@@ -1,0 +1,77 @@
+"""pairproxy report: what the last run achieved, next to its bounds."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pairproxy.cli.options import Home, Json, home_or_default
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from pairproxy.api.schema import Report
+    from pairproxy.core.accounting.report import RunReport
+
+
+def report(
+    run: Annotated[
+        str | None, typer.Option(help="A run's name (header X-Pairproxy-Run). Default: the last.")
+    ] = None,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Show the speedup of a run next to its bounds, and which node did what.
+
+    Examples: `pairproxy report`, `pairproxy report --run nightly --json`.
+    """
+    from pairproxy.api.client import get_report
+
+    found = get_report(home_or_default(home), run)
+    if as_json:
+        import msgspec
+
+        typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        return
+    from rich.console import Console
+
+    console = Console()
+    if found.run is None:
+        console.print("No request has been served yet. Point a tool at the port and come back.")
+        return
+    console.print(_per_node(found, found.run))
+    for line in _lines(found.run):
+        console.print(line)
+
+
+def _per_node(found: "Report", run: "RunReport") -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold")
+    for title in ("node", "requests", "tokens in", "tokens out", "busy"):
+        table.add_column(title, justify="left" if title == "node" else "right")
+    for node, tally in run.per_node.items():
+        table.add_row(
+            found.names.get(node, node[:8]),
+            str(tally.requests),
+            str(tally.prompt_tokens),
+            str(tally.output_tokens),
+            f"{tally.busy_s:.1f} s",
+        )
+    return table
+
+
+def _lines(run: "RunReport") -> list[str]:
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(run.outcomes.items()))
+    lines = [f"{run.requests} requests ({outcomes}) in {run.makespan_s:.2f} s"]
+    if run.ttft_p50_s is not None and run.ttft_p90_s is not None:
+        lines.append(f"first token after {run.ttft_p50_s:.2f} s (median), {run.ttft_p90_s:.2f} s (p90)")
+    lines.append(
+        f"waves bound {run.bound_waves:.2f} ({run.requests} requests, {run.slots} slots; equal nodes only)"
+    )
+    if run.t1 is not None and run.speedup is not None:
+        lines.append(
+            f"speedup {run.speedup:.2f} against the best node alone ({run.t1.kind}: {run.t1.value_s:.2f} s)"
+        )
+    if run.bound_provable is not None and run.efficiency is not None:
+        lines.append(f"provable bound {run.bound_provable:.2f}, efficiency {run.efficiency:.0%}")
+    return [*lines, *run.notes]

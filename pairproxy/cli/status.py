@@ -1,0 +1,80 @@
+"""pairproxy status: the cluster on one page."""
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from pairproxy.cli.options import Home, Json, home_or_default
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from pairproxy.api.schema import NodeStatus, Status
+
+
+def status(home: Home = None, as_json: Json = False) -> None:
+    """Show nodes, engines, models, what runs and what waits. Exit status 3 if no daemon runs.
+
+    Examples: `pairproxy status`, `pairproxy status --json`.
+    """
+    from pairproxy.api.client import get_status
+
+    found = get_status(home_or_default(home))
+    if as_json:
+        import msgspec
+
+        typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        return
+    from rich.console import Console
+
+    console = Console()
+    console.print(_nodes(found))
+    console.print(_summary(found))
+
+
+def _nodes(found: "Status") -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold")
+    for title in ("node", "engine", "model", "in use", "prefill", "decode", ""):
+        table.add_column(title, justify="right" if title in ("in use", "prefill", "decode") else "left")
+    for node in found.nodes:
+        for row in _rows(node):
+            table.add_row(*row)
+    return table
+
+
+def _rows(node: "NodeStatus") -> list[tuple[str, ...]]:
+    state = (
+        "this machine" if node.is_self else (node.found_by or "") if node.is_up else f"down: {node.problem}"
+    )
+    rows: list[tuple[str, ...]] = []
+    for engine in node.engines:
+        for replica in engine.replicas:
+            rows.append(
+                (
+                    "" if rows else node.name,
+                    engine.kind,
+                    replica.model,
+                    f"{engine.in_flight}/{engine.slots}",
+                    f"{replica.prefill_tokens_per_s:.0f} tok/s",
+                    f"{replica.decode_tokens_per_s:.0f} tok/s",
+                    "" if rows else state,
+                )
+            )
+    return rows or [(node.name, "-", "-", "-", "-", "-", state)]
+
+
+def _summary(found: "Status") -> str:
+    lines = [f"{len(found.running)} running, {found.queue_length} waiting, {found.requests_done} done"]
+    run = found.last_run
+    if run is not None and run.speedup is not None:
+        lines.append(
+            f"last run: {run.requests} requests in {run.makespan_s:.1f} s, speedup {run.speedup:.2f} "
+            f"(waves bound {run.bound_waves:.2f}); see `pairproxy report`"
+        )
+    if found.unpaired:
+        lines.append(f"seen, not paired: {', '.join(sorted(found.unpaired))}")
+    if found.discovery_problem:
+        lines.append(f"discovery: {found.discovery_problem}")
+    return "\n".join(lines)

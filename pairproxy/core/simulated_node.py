@@ -1,0 +1,72 @@
+"""One node of a simulation: the production scheduler and ledger, and a simulated GPU per engine."""
+
+from collections.abc import Iterator
+
+from pairproxy.core.accounting.ledger import Ledger
+from pairproxy.core.events import EngineReported, Event, SpeedMeasured
+from pairproxy.core.models import AttemptId, EngineId, EngineReport, NodeId, Place, Replica, RequestId, Usage
+from pairproxy.core.scheduler import Rules, Scheduler
+from pairproxy.core.simulated_gpu import SimulatedGpu
+from pairproxy.core.workload import SimEngine, SimNode, SimRequest
+
+UNBOUNDED = 1_000_000  # records: a simulation keeps them all
+MEASURED_TOKENS = 512  # of the request by which an engine is measured; only the ratio to its seconds counts
+
+
+class SimulatedNode:
+    """What one node knows and runs. Times are seconds on the virtual clock."""
+
+    def __init__(self, sim: SimNode, rules: Rules) -> None:
+        self.sim = sim
+        self.id: NodeId = sim.node
+        self.scheduler = Scheduler(sim.node, rules)
+        self.ledger = Ledger(UNBOUNDED, UNBOUNDED)
+        self.engines = {engine.engine: engine for engine in sim.engines}
+        self.gpus = {engine.engine: SimulatedGpu(engine.slots) for engine in sim.engines}
+        self.running: dict[AttemptId, Place] = {}  # sent from here as their origin, not over
+        self.begun: set[AttemptId] = set()  # of these, the ones with a first byte
+        self.guests: dict[RequestId, tuple[NodeId, AttemptId]] = {}  # request here -> attempt at its origin
+        self.settling: set[AttemptId] = set()  # abandoned, but the GPU is still at it
+        self.next_tick: dict[EngineId, float | None] = {}
+        self.next_alarm: float | None = None
+        self.published = 0
+        self.will_publish = False
+        self.is_lost = False
+
+    @property
+    def has_open_requests(self) -> bool:
+        """Whether a request that arrived here has not ended."""
+        return self.ledger.open_requests > 0 and not self.is_lost
+
+    def introduction(self, at: float, knows_speeds: bool) -> Iterator[Event]:
+        """What the node finds out about its own engines when it starts."""
+        for engine in self.sim.engines:
+            for model, rates in engine.rates.items():
+                if engine.is_loaded:
+                    self.gpus[engine.engine].preload(at, model)
+                if knows_speeds:
+                    usage = Usage(
+                        prompt_tokens=MEASURED_TOKENS,
+                        output_tokens=MEASURED_TOKENS,
+                        prefill_s=MEASURED_TOKENS / rates.prefill,
+                        decode_s=MEASURED_TOKENS / rates.decode,
+                        load_s=rates.load_s,
+                    )
+                    yield SpeedMeasured(at, engine.engine, model, usage)
+            yield EngineReported(at, self.report(engine, at))
+
+    def report(self, engine: SimEngine, at: float) -> EngineReport:
+        """What probing the engine tells."""
+        gpu = self.gpus[engine.engine]
+        replicas = tuple((Replica(model, "sha256:0"), gpu.is_loaded(at, model)) for model in engine.rates)
+        return EngineReport(engine.engine, engine.kind, "", engine.slots, replicas)
+
+    def start(self, at: float, attempt: AttemptId, engine: EngineId, request: SimRequest) -> None:
+        """Hand an attempt to an engine. Raises RuntimeError if it has no free slot."""
+        rates = self.engines[engine].rates[request.model]
+        gpu = self.gpus[engine]
+        gpu.start(at, attempt, request.model, rates, request.prompt_tokens, request.output_tokens)
+
+    def engine_of(self, attempt: AttemptId) -> EngineId | None:
+        """Which engine of this node runs an attempt; None: none of them."""
+        return next((engine for engine, gpu in self.gpus.items() if gpu.runs(attempt)), None)

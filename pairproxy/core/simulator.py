@@ -1,0 +1,372 @@
+"""Replays a workload on a virtual clock: every node runs the production scheduler, only its GPU is simulated.
+
+    requests -> Scheduler + Ledger of each node -> commands -> SimulatedGpu, or a peer's Scheduler
+                    ^                                              |
+                    '-- state documents, refusals, first bytes, ends, each after the network's delay
+
+Nothing sleeps, and nothing is random but the phases of the heartbeats: the same input gives the same result.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from random import Random
+
+from pairproxy.core.commands import BreakOff, Command, Dispatch, Refuse
+from pairproxy.core.errors import BrokenReply, Draining, PairproxyError, SlotsTaken, Unreachable
+from pairproxy.core.events import (
+    AttemptFailed,
+    AttemptFinished,
+    EngineReported,
+    EngineSettled,
+    Event,
+    FirstByteReceived,
+    NodeLost,
+    NodeReported,
+    RequestAbandoned,
+    RequestArrived,
+    SpeedMeasured,
+    TimePassed,
+)
+from pairproxy.core.models import (
+    AttemptId,
+    Dialect,
+    EngineId,
+    NodeId,
+    Outcome,
+    Place,
+    Request,
+    RequestId,
+    StateDocument,
+    Usage,
+)
+from pairproxy.core.scheduler import Rules
+from pairproxy.core.simulated_gpu import Phase, Reached
+from pairproxy.core.simulated_node import SimulatedNode
+from pairproxy.core.virtual_clock import Act, VirtualClock
+from pairproxy.core.workload import Network, SimNode, SimRequest, SimResult
+
+INTRODUCTION_S = 1.0  # before the first arrival the nodes get to know each other
+PATH = "/v1/chat/completions"
+
+
+def simulate(
+    nodes: Sequence[SimNode],
+    requests: Sequence[SimRequest],
+    rules: Rules | None = None,
+    seed: int = 0,
+    *,
+    network: Network | None = None,
+    knows_speeds: bool = True,
+) -> SimResult:
+    """Run the requests through the nodes' schedulers until every one has ended.
+
+    ``knows_speeds``: each engine was measured before the first arrival; else it starts at the prior of its
+    kind. Raises ValueError for names that clash or an origin that is unknown or will be lost; RuntimeError
+    if an engine is given more than its slots or a request can never end: both are faults of the scheduler.
+    """
+    origins = {request.origin for request in requests}
+    if not requests or not origins <= {sim.node for sim in nodes if sim.lost_at is None}:
+        raise ValueError("requests must arrive, at nodes that are there and stay")
+    if len({sim.node[:8] for sim in nodes}) < len(nodes):
+        raise ValueError("the names of the nodes must differ in their first eight characters")
+    world = _World(nodes, requests, rules or Rules(), Random(seed), network or Network())
+    world.introduce(knows_speeds)
+    world.run()
+    return world.result()
+
+
+class _World:
+    """All nodes and what is under way between them."""
+
+    def __init__(
+        self,
+        nodes: Sequence[SimNode],
+        requests: Sequence[SimRequest],
+        rules: Rules,
+        random: Random,
+        network: Network,
+    ) -> None:
+        self._nodes = {sim.node: SimulatedNode(sim, rules) for sim in nodes}
+        self._requests = requests
+        self._network = network
+        self._random = random
+        self._clock = VirtualClock()
+        self._to_come = len(requests)
+        self._order: list[tuple[int, NodeId]] = []
+        self._refused = 0
+
+    def introduce(self, knows_speeds: bool) -> None:
+        """Let every node know its engines, then its peers; put the workload on the agenda."""
+        at = min(request.at for request in self._requests) - INTRODUCTION_S
+        for node in self._nodes.values():
+            for event in node.introduction(at, knows_speeds):
+                self._tell(node, event)
+            beat_at = at + self._random.uniform(0.0, self._network.heartbeat_s)
+            self._clock.at(beat_at, partial(self._beat, node), is_heartbeat=True)
+            if node.sim.lost_at is not None:
+                self._clock.at(node.sim.lost_at, partial(self._lose, node))
+        for index, request in enumerate(self._requests):
+            self._clock.at(request.at, partial(self._arrive, index))
+
+    def run(self) -> None:
+        """Work off the agenda until every request has ended."""
+        while self._to_come or any(node.has_open_requests for node in self._nodes.values()):
+            if self._clock.is_idle:
+                raise RuntimeError("a request is neither queued nor running, so it can never end")
+            self._clock.step()
+
+    def result(self) -> SimResult:
+        """What came of it."""
+        found = {}
+        for node in self._nodes.values():
+            found |= {record.id: record for record in node.ledger.records if record.origin is None}
+        records = tuple(found[_name(index)] for index in range(len(self._requests)))
+        began_at = min(request.at for request in self._requests)
+        served = Counter(
+            record.final.place.node for record in records if record.final and record.final.is_served
+        )
+        return SimResult(
+            records=records,
+            makespan_s=max(record.ended_at for record in records) - began_at,
+            per_node={node: served[node] for node in self._nodes},
+            order=tuple(self._order),
+            refused=self._refused,
+            most_in_flight={
+                Place(node.id, engine): gpu.most_in_flight
+                for node in self._nodes.values()
+                for engine, gpu in node.gpus.items()
+            },
+        )
+
+    # --- the bridge, as the dispatcher is one ---------------------------------------------------------------
+
+    def _tell(self, node: SimulatedNode, event: Event) -> None:
+        if node.is_lost:
+            return
+        commands = node.scheduler.handle(event)
+        node.ledger.record(event, commands)
+        for command in commands:
+            self._perform(node, command, event.at)
+        wakeup = node.scheduler.next_wakeup(event.at)
+        if wakeup is not None and wakeup != node.next_alarm:
+            self._clock.at(wakeup, partial(self._wake, node))
+        node.next_alarm = wakeup
+        if (commands or not isinstance(event, NodeReported | TimePassed)) and not node.will_publish:
+            node.will_publish = True
+            self._clock.at(event.at + self._network.coalesce_s, partial(self._publish, node), is_heartbeat=True)
+
+    def _wake(self, node: SimulatedNode, at: float) -> None:
+        if node.next_alarm == at:
+            node.next_alarm = None
+            self._tell(node, TimePassed(at))
+
+    def _perform(self, node: SimulatedNode, command: Command, at: float) -> None:
+        match command:
+            case Dispatch(attempt, decision):
+                self._send(node, attempt, decision.place, at)
+            case Refuse(request, error) if request in node.guests:
+                origin, attempt = node.guests.pop(request)
+                self._refused += isinstance(error, SlotsTaken)
+                self._later(at, partial(self._fail, self._nodes[origin], attempt, _as_its_origin_reads(error)))
+            case BreakOff(attempt, error):
+                self._fail(node, attempt, error, at)
+            case _:
+                pass  # Enqueue, or Refuse to a client: the ledger has it
+
+    def _send(self, node: SimulatedNode, attempt: AttemptId, place: Place, at: float) -> None:
+        if attempt.request not in node.guests:
+            self._order.append((_index(attempt.request), place.node))
+            node.running[attempt] = place
+        if place.node == node.id:
+            self._advance(node, place.engine, at)
+            node.start(at, attempt, place.engine, self._workload(node, attempt))
+            self._set_tick(node, place.engine)
+        else:
+            self._later(at, partial(self._visit, node, attempt, place))
+
+    def _workload(self, node: SimulatedNode, attempt: AttemptId) -> SimRequest:
+        _, at_origin = node.guests.get(attempt.request, (node.id, attempt))
+        return self._requests[_index(at_origin.request)]
+
+    # --- clients ------------------------------------------------------------------------------------------
+
+    def _arrive(self, index: int, at: float) -> None:
+        self._to_come -= 1
+        wanted = self._requests[index]
+        node = self._nodes[wanted.origin]
+        self._tell(node, RequestArrived(at, _request(_name(index), wanted)))
+        if wanted.leaves_after_s is not None:
+            self._clock.at(at + wanted.leaves_after_s, partial(self._leave, node, _name(index)))
+
+    def _leave(self, node: SimulatedNode, request: RequestId, at: float) -> None:
+        """The client, or the origin in its place, hangs up."""
+        attempt = next((attempt for attempt in node.running if attempt.request == request), None)
+        place = node.running.pop(attempt) if attempt is not None else None
+        if attempt is None or place is None:
+            self._abandon(node, request, None, at)
+        elif place.node == node.id:
+            self._abandon(node, request, attempt, at)
+        else:
+            self._tell(node, RequestAbandoned(at, request))
+            guest = _guest_name(node.id, attempt)
+            self._later(at, partial(self._abandon, self._nodes[place.node], guest, AttemptId(guest, 1)))
+
+    def _abandon(
+        self, node: SimulatedNode, request: RequestId, attempt: AttemptId | None, at: float
+    ) -> None:
+        is_running = attempt is not None and node.engine_of(attempt) is not None
+        node.guests.pop(request, None)
+        self._tell(node, RequestAbandoned(at, request, settled=not is_running))
+        if attempt is not None and is_running:
+            node.settling.add(attempt)
+            self._clock.at(at + self._network.settle_s, partial(self._settle, node, attempt))
+
+    def _settle(self, node: SimulatedNode, attempt: AttemptId, at: float) -> None:
+        engine = node.engine_of(attempt)
+        if engine is not None:
+            self._advance(node, engine, at)
+        if attempt in node.settling:
+            node.settling.remove(attempt)
+            if engine is not None and node.gpus[engine].runs(attempt):
+                node.gpus[engine].stop(attempt)
+                self._set_tick(node, engine)
+            self._tell(node, EngineSettled(at, attempt))
+
+    # --- GPUs ---------------------------------------------------------------------------------------------
+
+    def _set_tick(self, node: SimulatedNode, engine: EngineId) -> None:
+        tick = node.gpus[engine].next_change()
+        node.next_tick[engine] = tick
+        if tick is not None:
+            self._clock.at(tick, partial(self._tick, node, engine))
+
+    def _tick(self, node: SimulatedNode, engine: EngineId, at: float) -> None:
+        if node.next_tick[engine] == at and not node.is_lost:
+            self._advance(node, engine, at)
+            self._set_tick(node, engine)
+
+    def _advance(self, node: SimulatedNode, engine: EngineId, at: float) -> None:
+        for reached in node.gpus[engine].advance(at):
+            self._report_phase(node, engine, reached, at)
+
+    def _report_phase(self, node: SimulatedNode, engine: EngineId, reached: Reached, at: float) -> None:
+        attempt = reached.attempt
+        if reached.phase is Phase.LOAD:
+            if not node.engines[engine].is_loaded:
+                self._tell(node, EngineReported(at, node.report(node.engines[engine], at)))
+        elif attempt in node.settling:
+            if reached.phase is Phase.DECODE:
+                node.settling.remove(attempt)
+                self._tell(node, EngineSettled(at, attempt))
+        elif attempt.request in node.guests:
+            origin, at_origin = node.guests[attempt.request]
+            self._later(at, partial(self._answer, self._nodes[origin], at_origin, reached.phase))
+            self._tell(node, self._phase_event(node, attempt, reached.phase, at))
+            if reached.phase is Phase.DECODE:
+                del node.guests[attempt.request]
+        else:
+            self._answer(node, attempt, reached.phase, at)
+
+    def _answer(self, node: SimulatedNode, attempt: AttemptId, phase: Phase, at: float) -> None:
+        """The origin sees the first byte or the end of a reply."""
+        if attempt not in node.running:
+            return
+        if phase is Phase.PREFILL:
+            node.begun.add(attempt)
+        else:
+            del node.running[attempt]
+        self._tell(node, self._phase_event(node, attempt, phase, at))
+
+    def _phase_event(self, node: SimulatedNode, attempt: AttemptId, phase: Phase, at: float) -> Event:
+        if phase is Phase.PREFILL:
+            return FirstByteReceived(at, attempt)
+        wanted = self._workload(node, attempt)
+        usage = Usage(prompt_tokens=wanted.prompt_tokens, output_tokens=wanted.output_tokens)
+        return AttemptFinished(at, attempt, Outcome.DONE, usage)
+
+    # --- between nodes --------------------------------------------------------------------------------------
+
+    def _later(self, at: float, act: Act, *, is_heartbeat: bool = False) -> None:
+        self._clock.at(at + self._network.delay_s, act, is_heartbeat=is_heartbeat)
+
+    def _visit(self, origin: SimulatedNode, attempt: AttemptId, place: Place, at: float) -> None:
+        """A request comes to a peer."""
+        peer = self._nodes[place.node]
+        if peer.is_lost:
+            error = Unreachable("Nothing answers at the node. See whether it runs.")
+            self._later(at, partial(self._fail, origin, attempt, error))
+            return
+        guest = _guest_name(origin.id, attempt)
+        peer.guests[guest] = (origin.id, attempt)
+        wanted = self._requests[_index(attempt.request)]
+        self._tell(peer, RequestArrived(at, _request(guest, wanted, origin.id, place.engine)))
+
+    def _fail(self, node: SimulatedNode, attempt: AttemptId, error: PairproxyError, at: float) -> None:
+        """An attempt broke off, as its origin sees it."""
+        if node.running.pop(attempt, None) is None:
+            return
+        if attempt in node.begun:
+            self._tell(node, AttemptFinished(at, attempt, Outcome.TRUNCATED, Usage()))
+        else:
+            self._tell(node, AttemptFailed(at, attempt, error))
+
+    def _publish(self, node: SimulatedNode, at: float) -> None:
+        node.will_publish = False
+        for peer in self._nodes.values():
+            if peer is not node and not node.is_lost:
+                node.published += 1
+                document = node.scheduler.document_for(peer.id, "1", node.published, node.id, at)
+                self._later(at, partial(self._hear, peer, document), is_heartbeat=True)
+
+    def _hear(self, node: SimulatedNode, document: StateDocument, at: float) -> None:
+        self._tell(node, NodeReported(at, document))
+
+    def _beat(self, node: SimulatedNode, at: float) -> None:
+        self._publish(node, at)
+        self._clock.at(at + self._network.heartbeat_s, partial(self._beat, node), is_heartbeat=True)
+
+    def _lose(self, node: SimulatedNode, at: float) -> None:
+        node.is_lost = True
+        for peer in self._nodes.values():
+            self._clock.at(at + self._network.lost_after_s, partial(self._miss, peer, node.id))
+
+    def _miss(self, node: SimulatedNode, lost: NodeId, at: float) -> None:
+        self._tell(node, NodeLost(at, lost))
+
+
+def _name(index: int) -> RequestId:
+    return RequestId(f"r{index}")
+
+
+def _index(request: RequestId) -> int:
+    return int(request[1:])
+
+
+def _guest_name(origin: NodeId, attempt: AttemptId) -> RequestId:
+    """As the peer port names a request of a peer."""
+    return RequestId(f"{origin[:8]}-{attempt.request}-{attempt.number}")
+
+
+def _request(
+    name: RequestId, wanted: SimRequest, origin: NodeId | None = None, engine: EngineId | None = None
+) -> Request:
+    return Request(
+        id=name,
+        model=wanted.model,
+        dialect=Dialect.OPENAI,
+        path=PATH,
+        is_streaming=True,
+        prompt_tokens=wanted.prompt_tokens,
+        max_output_tokens=wanted.max_output_tokens,
+        client=origin or wanted.client,
+        origin=origin,
+        engine=engine,
+    )
+
+
+def _as_its_origin_reads(error: PairproxyError) -> PairproxyError:
+    """What a peer's refusal becomes on its way back."""
+    if isinstance(error, SlotsTaken | Draining):
+        return SlotsTaken("The node's slot went to somebody else.")
+    return BrokenReply("The node could not serve the request.")

@@ -1,0 +1,34 @@
+"""Settings -> engine: the one table of the kinds."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from pairproxy.config import EngineSettings
+from pairproxy.core.models import EngineId
+from pairproxy.engines.embedded import EmbeddedEngine
+from pairproxy.engines.llamacpp import LlamaCppEngine
+from pairproxy.engines.lmstudio import LmStudioEngine
+from pairproxy.engines.model_fetch import Progress
+from pairproxy.engines.ollama import OllamaEngine
+from pairproxy.engines.openai import OpenAiEngine
+from pairproxy.engines.paced import PacedEngine
+from pairproxy.engines.ports import client_port
+from pairproxy.interfaces import Engine
+
+_FOUND: dict[str, Callable[[EngineSettings], Engine]] = {
+    "ollama": OllamaEngine,
+    "lmstudio": LmStudioEngine,
+    "llamacpp": LlamaCppEngine,
+    "openai": OpenAiEngine,
+}
+
+
+def build_engine(settings: EngineSettings, cache: Path, on_progress: Progress, log: logging.Logger) -> Engine:
+    """The engine that an [[engines]] entry describes, not started. Raises ConfigError."""
+    if settings.kind == "embedded":
+        return EmbeddedEngine(settings, cache, on_progress, log)
+    if settings.kind == "paced":
+        slots = settings.slots or 1
+        return PacedEngine(settings.paced, slots=slots, listen=client_port(settings), id=EngineId("paced"))
+    return _FOUND[settings.kind](settings)

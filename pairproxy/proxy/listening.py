@@ -1,0 +1,62 @@
+"""Binding the ports, and saying who has one that is taken."""
+
+import errno
+import socket
+from contextlib import suppress
+
+import psutil
+
+from pairproxy.core.errors import ConfigError, PortTaken
+
+
+def bind(host: str, port: int, how_to_go_on: str) -> list[socket.socket]:
+    """Listening sockets for a port: the one asked for, and its IPv6 twin where it is IPv4's loopback.
+
+    Raises PortTaken with who holds the port and ``how_to_go_on``, ConfigError for an address that this
+    machine does not have.
+    """
+    first = _bind(host, port, how_to_go_on)
+    sockets = [first]
+    if host == "127.0.0.1" and port != 0:  # Node resolves localhost to ::1 first
+        with suppress(PortTaken, ConfigError):
+            sockets.append(_bind("::1", port, how_to_go_on))
+    return sockets
+
+
+def port_of(sock: socket.socket) -> int:
+    """The port a socket is bound to."""
+    return int(sock.getsockname()[1])
+
+
+def _bind(host: str, port: int, how_to_go_on: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        sock = socket.socket(family, socket.SOCK_STREAM)
+    except OSError:
+        raise ConfigError(f"This machine has no network of the kind of {host}.") from None
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind((host, port))
+        sock.listen(1024)
+    except OSError as error:
+        sock.close()
+        if error.errno == errno.EADDRINUSE:
+            raise PortTaken(f"Port {port} is taken by {_holder(port)}. {how_to_go_on}") from None
+        raise ConfigError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
+    return sock
+
+
+def _holder(port: int) -> str:
+    """The program that listens on a port, as far as the system tells us."""
+    with suppress(psutil.Error, OSError):
+        for connection in psutil.net_connections(kind="tcp"):
+            if connection.status != psutil.CONN_LISTEN or connection.laddr.port != port:
+                continue
+            if connection.pid is None:
+                return "a program of another user"
+            with suppress(psutil.Error):
+                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
+            return f"pid {connection.pid}"
+    return "another program"
