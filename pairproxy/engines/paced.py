@@ -89,7 +89,7 @@ class PacedEngine:
         """Return when a request that was broken off no longer occupies its slot, SETTLE_S at most."""
         try:
             async with asyncio.timeout(SETTLE_S):
-                await self.gpu.slots.until_in_flight(others_in_flight)
+                await self.gpu.slots.until(lambda: self.gpu.slots.in_flight <= others_in_flight)
         except TimeoutError:
             return
 

@@ -72,7 +72,7 @@ class Slots:
         self.max_in_flight = 0  # most that were ever here at once, running or waiting
         self.ever_waited = 0  # requests that found no free slot
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._left = asyncio.Event()
+        self._changed = asyncio.Event()
 
     @property
     def in_flight(self) -> int:
@@ -88,22 +88,22 @@ class Slots:
         finally:
             self._release()
 
-    async def until_in_flight(self, at_most: int) -> None:
-        """Return when no more than ``at_most`` are here."""
-        while self.in_flight > at_most:
-            await self._left.wait()
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Return when ``condition`` holds; it is looked at whenever a request comes, starts or leaves."""
+        while not condition():
+            await self._changed.wait()
 
     async def _acquire(self) -> None:
         if self.running < self.count and not self._waiting:
             self.running += 1
-            self.max_in_flight = max(self.max_in_flight, self.in_flight)
+            self._tell_change()
             return
         if len(self._waiting) >= WAITING_LIMIT:
             raise QueueFull("server busy, too many requests wait for a slot; try again later")
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         self.ever_waited += 1
-        self.max_in_flight = max(self.max_in_flight, self.in_flight)
+        self._tell_change()
         try:
             await turn
         except asyncio.CancelledError:
@@ -111,7 +111,7 @@ class Slots:
                 self._release()  # the slot was given in the same moment
             else:
                 self._waiting.remove(turn)
-                self._tell_left()
+                self._tell_change()
             raise
 
     def _release(self) -> None:
@@ -119,11 +119,12 @@ class Slots:
             self._waiting.popleft().set_result(None)  # the slot changes hands: running stays
         else:
             self.running -= 1
-        self._tell_left()
+        self._tell_change()
 
-    def _tell_left(self) -> None:
-        self._left.set()
-        self._left = asyncio.Event()
+    def _tell_change(self) -> None:
+        self.max_in_flight = max(self.max_in_flight, self.in_flight)
+        self._changed.set()
+        self._changed = asyncio.Event()
 
 
 @dataclass(frozen=True, slots=True)

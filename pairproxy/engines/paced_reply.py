@@ -55,13 +55,14 @@ def read_question(body: dict[str, Any], *, is_chat: bool) -> Question:
     """Read a body of /v1/chat/completions or /v1/completions. Raises BadRequest."""
     prompt, last = _chat_prompt(body) if is_chat else (_plain_prompt(body),) * 2
     limits = (field(body, key, int) for key in _LIMIT_KEYS)
-    limit = next((limit for limit in limits if limit is not None), None)
+    given = next((limit for limit in limits if limit is not None), -1)
+    limit = max(given, 1) if given >= 0 else None  # below 0: none; of 0 llama.cpp makes one token
     wish = _WISHED_LENGTH.search(last)
     wished = int(wish[1]) if wish and not field(body, "ignore_eos", bool) else None
     room = CONTEXT_TOKENS - count_tokens(prompt)
     if room <= 0:
         raise BadRequest(f"the prompt exceeds the context size ({CONTEXT_TOKENS} tokens); send a shorter one")
-    allowed = min(limit if limit is not None and limit > 0 else room, room)
+    allowed = min(limit or room, room)
     natural = wished if wished is not None else (allowed if limit else DEFAULT_OUTPUT_TOKENS)
     is_cut = allowed < natural or (wished is None and bool(limit))
     options = field(body, "stream_options", dict) or {}

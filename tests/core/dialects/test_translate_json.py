@@ -46,7 +46,7 @@ def test_what_is_not_one_json_object_is_refused_with_a_sentence(body: bytes) -> 
 
 def test_an_empty_body_is_called_missing() -> None:
     """Ollama's words for an empty body."""
-    with pytest.raises(BadRequest, match="^missing request body$"):
+    with pytest.raises(BadRequest, match=r"^missing request body$"):
         read_object(b"")
 
 

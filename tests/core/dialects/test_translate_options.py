@@ -25,9 +25,9 @@ def translated(**options: Any) -> dict[str, Any]:
         ({"ignore_eos": True, "cache_prompt": False}, {"ignore_eos": True, "cache_prompt": False}),
         ({"num_ctx": 8192, "num_gpu": 1, "num_thread": 4, "nonsense": "x"}, {}),
         ({"temperature": None, "stop": None, "num_predict": None}, {}),
-        ({"mirostat": 2, "typical_p": 0.7, "repeat_penalty": 1.1}, {"mirostat": 2, "typical_p": 0.7, "repeat_penalty": 1.1}),
+        ({"mirostat": 2, "typical_p": 0.7}, {"mirostat": 2, "typical_p": 0.7}),
     ],
-)  # fmt: skip
+)
 def test_options_get_the_names_of_the_engine(given: dict[str, Any], expected: dict[str, Any]) -> None:
     """Sampling options are renamed where need be; the runner's, unknown ones and nulls are left out."""
     assert translated(**given) == expected

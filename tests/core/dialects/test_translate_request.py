@@ -117,9 +117,9 @@ def test_what_the_model_cannot_do_is_refused_by_name(
 
 @pytest.mark.parametrize(
     ("keep_alive", "reason"),
-    [(None, "load"), (300, "load"), (-1, "load"), ("5m", "load"), ("0.5s", "load"), (0, "unload"), (0.0, "unload"),
-     ("0", "unload"), ("0s", "unload"), ("0h0m0s", "unload"), ("-0s", "unload")],
-)  # fmt: skip
+    [(keep_alive, "load") for keep_alive in (None, 300, -1, "5m", "0.5s", "soon")]
+    + [(keep_alive, "unload") for keep_alive in (0, 0.0, "0", "0s", "0h0m0s", "-0s")],
+)
 @pytest.mark.parametrize("route", [Route.CHAT, Route.GENERATE])
 def test_nothing_to_say_loads_or_unloads(route: Route, keep_alive: object, reason: str) -> None:
     """Without messages or prompt nothing is asked; a keep_alive of no time unloads."""
