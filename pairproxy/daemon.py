@@ -1,4 +1,4 @@
-"""The composition root: builds every part, wires siblings to each other, starts all in one TaskGroup, drains, stops.
+"""The composition root: builds every part, wires siblings, starts all in one TaskGroup, drains, stops.
 
 Nothing else knows all of them. Every task is born in the one TaskGroup here, by name; what a part needs of
 a sibling it is handed as a callable.
@@ -7,8 +7,8 @@ a sibling it is handed as a callable.
 import asyncio
 import logging
 import os
-import random
 import socket
+import ssl
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -22,19 +22,14 @@ from pairproxy.admin.view import View
 from pairproxy.api.client import DAEMON_FILE
 from pairproxy.api.schema import DaemonFile
 from pairproxy.clock import MonotonicClock
-from pairproxy.config import EngineSettings, Settings, cache_dir, parse_listen
+from pairproxy.config import Settings, cache_dir, parse_listen
 from pairproxy.core.accounting.ledger import Ledger
-from pairproxy.core.errors import ConfigError, NothingToServe, Unreachable
-from pairproxy.core.events import EngineLost, EngineReported, SpeedMeasured
-from pairproxy.core.models import EngineId, EngineReport, NodeId, Place
+from pairproxy.core.errors import NothingToServe
+from pairproxy.core.models import EngineId, NodeId, Place
 from pairproxy.core.scheduler import Rules, Scheduler
 from pairproxy.dispatcher import Dispatcher
-from pairproxy.engines.build import build_engine
-from pairproxy.engines.calibrate import KINDS, calibrate
-from pairproxy.engines.embedded import EmbeddedEngine
 from pairproxy.engines.finder import find_engines, looked_for
-from pairproxy.engines.monitor import EngineMonitor
-from pairproxy.interfaces import Engine
+from pairproxy.engines.own import OwnEngines
 from pairproxy.peers.book import PeerBook
 from pairproxy.peers.discovery import Discovery
 from pairproxy.peers.exchange import Publisher
@@ -43,6 +38,7 @@ from pairproxy.proxy.forward import Route
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.listening import bind, port_of
 from pairproxy.proxy.peer_port import PeerPort
+from pairproxy.proxy.server import Port
 from pairproxy.security import tls
 from pairproxy.security.identity import Identity, load_or_create
 from pairproxy.security.private_files import write_private
@@ -55,13 +51,23 @@ DRAIN_S = 30.0  # how long a stopping daemon lets running replies end; a second 
 Progress = Callable[[int, int], None]
 
 
-@dataclass(slots=True)
-class _Seat:
-    """An engine of this node with what stands for it."""
+@dataclass(frozen=True, slots=True)
+class _Sockets:
+    """Everything this daemon listens on, bound before anything is started."""
 
-    engine: Engine
-    upstream: Upstream
-    sockets: list[socket.socket]
+    clients: dict[EngineId, list[socket.socket]]
+    peers: list[socket.socket]
+    admin: list[socket.socket]
+
+    def file(self, node: NodeId, name: str) -> DaemonFile:
+        return DaemonFile(
+            pid=os.getpid(),
+            node=node,
+            name=name,
+            admin_port=port_of(self.admin[0]),
+            peer_port=port_of(self.peers[0]) if self.peers else None,
+            client_ports={str(engine): port_of(sockets[0]) for engine, sockets in self.clients.items()},
+        )
 
 
 class Daemon:
@@ -73,11 +79,11 @@ class Daemon:
         self._on_progress = on_progress
         self._clock = MonotonicClock()
         self._ledger = Ledger()
-        self._seats: dict[EngineId, _Seat] = {}
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ports: list[Port] = []
 
     def stop(self) -> None:
         """Drain and stop; said a second time, stop at once."""
@@ -90,36 +96,35 @@ class Daemon:
         identity = load_or_create(self._home)
         trust = TrustStore(self._home, identity.device_id)
         trust.load()
-        engines = self._settings.engines or tuple(await find_engines())
-        if not engines:
+        entries = self._settings.engines or tuple(await find_engines())
+        if not entries:
             raise NothingToServe(_nothing_to_serve())
         async with AsyncExitStack() as stack:
-            await self._take_seats(engines, stack)
+            self._engines = OwnEngines(entries, cache_dir(), self._on_progress, self._settings.limits)
+            stack.push_async_callback(self._engines.stop)
+            sockets = self._bind(trust)
             self._wire(identity, trust)
-            admin = bind(*parse_listen(self._settings.admin.listen, "admin.listen"), _OTHER_ADMIN)
-            peer = self._bind_peer_port(trust)
-            for seat in self._seats.values():
-                await seat.engine.start()
+            await self._engines.start()
             async with self._group:
-                await self._serve(identity, trust, admin, peer, on_ready, stack)
+                await self._serve(identity, trust, sockets, on_ready, stack)
 
     # --- building ---------------------------------------------------------------------------------------
 
-    async def _take_seats(self, engines: tuple[EngineSettings, ...], stack: AsyncExitStack) -> None:
-        for settings in engines:
-            engine = build_engine(
-                settings, cache_dir(), self._on_progress, logging.getLogger("pairproxy.engines")
-            )
-            if engine.id in self._seats:
-                raise ConfigError(f"Two engines are called {engine.id}. Leave one out of config.toml.")
-            sockets: list[socket.socket] = []
-            if engine.listen:
-                host, port = parse_listen(engine.listen, "engines.listen")
-                sockets = bind(host, port, _go_on(engine.kind))
-            upstream = Upstream(engine, limits=self._settings.limits)
-            self._seats[engine.id] = _Seat(engine, upstream, sockets)
-            stack.push_async_callback(upstream.close)
-            stack.push_async_callback(engine.stop)
+    def _bind(self, trust: TrustStore) -> _Sockets:
+        """Take every port, or say who has it. The peer port stays closed until somebody is paired."""
+        settings = self._settings
+        clients = {
+            engine.id: bind(*parse_listen(engine.listen, "engines.listen"), _go_on(engine.kind))
+            for engine in self._engines.engines
+            if engine.listen
+        }
+        peers: list[socket.socket] = []
+        if trust.peers():
+            where = parse_listen(settings.peers.listen, "peers.listen")
+            peers = bind(*where, "Set peers.listen to another port in config.toml.")[:1]
+        return _Sockets(
+            clients, peers, bind(*parse_listen(settings.admin.listen, "admin.listen"), _OTHER_ADMIN)
+        )
 
     def _wire(self, identity: Identity, trust: TrustStore) -> None:
         settings = self._settings
@@ -132,7 +137,7 @@ class Daemon:
         )
         self._name = name
         self._scheduler = Scheduler(identity.device_id, rules)
-        self._dispatcher = Dispatcher(self._scheduler, self._clock, self._settle, self._spawn)
+        self._dispatcher = Dispatcher(self._scheduler, self._clock, self._engines.settled, self._spawn)
         self._publisher = Publisher(self._scheduler, name, self._clock.now, settings.peers.state_interval_s)
         self._dispatcher.listen(self._ledger.record)
         self._dispatcher.listen(self._publisher.heard)
@@ -150,58 +155,24 @@ class Daemon:
         for text in settings.peers.static:
             self._book.add_everywhere(*parse_listen(text, "peers.static"))
 
-    def _bind_peer_port(self, trust: TrustStore) -> list[socket.socket]:
-        """Closed until somebody is paired: an open port that nobody may use is only a risk."""
-        if not trust.peers():
-            return []
-        host, port = parse_listen(self._settings.peers.listen, "peers.listen")
-        return bind(host, port, "Set peers.listen to another port in config.toml.")[:1]
-
     # --- running ----------------------------------------------------------------------------------------
 
     async def _serve(
         self,
         identity: Identity,
         trust: TrustStore,
-        admin_sockets: list[socket.socket],
-        peer_sockets: list[socket.socket],
+        sockets: _Sockets,
         on_ready: Callable[[DaemonFile], None],
         stack: AsyncExitStack,
     ) -> None:
-        gate = Gate()
-        limits = self._settings.limits
-        ports = {
-            str(engine): port_of(seat.sockets[0]) for engine, seat in self._seats.items() if seat.sockets
-        }
-        discovery = self._discovery(identity, peer_sockets)
-        view = View(
-            self._name,
-            self._scheduler,
-            self._ledger,
-            self._book,
-            ports,
-            lambda: discovery.last_error if discovery else None,
-            self._clock.now,
-        )
-        for sock in peer_sockets:
-            await self._open(
-                self._peer_port(trust), sock, stack, tls.server_context(identity, _certificates(trust))
-            )
-        for engine, seat in self._seats.items():
-            for sock in seat.sockets:
-                port = ClientPort(identity.device_id, engine, self._dispatcher, self._route, limits, gate)
-                await self._open(port, sock, stack)
-        for sock in admin_sockets:
-            await self._open(AdminPort(view.status, view.report, self._is_ready, limits, gate), sock, stack)
-        self._start_tasks(discovery)
-        file = DaemonFile(
-            pid=os.getpid(),
-            node=identity.device_id,
-            name=self._name,
-            admin_port=port_of(admin_sockets[0]),
-            peer_port=port_of(peer_sockets[0]) if peer_sockets else None,
-            client_ports=ports,
-        )
+        file = sockets.file(identity.device_id, self._name)
+        discovery = self._discovery(identity, file)
+        await self._open_ports(identity, trust, sockets, self._view(file, discovery), stack)
+        self._engines.watch(self._dispatcher.tell, self._clock.now, self._spawn)
+        for link in self._book.links:
+            self._spawn(f"peer {link.name}", link.run())
+        if discovery is not None:
+            self._spawn("discovery", discovery.run())
         write_private(self._home / DAEMON_FILE, msgspec.json.encode(file))
         stack.callback((self._home / DAEMON_FILE).unlink, missing_ok=True)
         on_ready(file)
@@ -211,30 +182,29 @@ class Daemon:
         for task in self._tasks:
             task.cancel()
 
-    def _start_tasks(self, discovery: Discovery | None) -> None:
-        monitor = EngineMonitor(
-            [seat.engine for seat in self._seats.values()],
-            self._engine_reported,
-            self._engine_lost,
-            jitter=random.Random(),
-        )
-        self._spawn("engine monitor", monitor.run())
-        for seat in self._seats.values():
-            if isinstance(seat.engine, EmbeddedEngine):
-                self._spawn(f"engine {seat.engine.id}", seat.engine.run())
-        for link in self._book.links:
-            self._spawn(f"peer {link.name}", link.run())
-        if discovery is not None:
-            self._spawn("discovery", discovery.run())
+    async def _open_ports(
+        self, identity: Identity, trust: TrustStore, sockets: _Sockets, view: View, stack: AsyncExitStack
+    ) -> None:
+        limits, gate = self._settings.limits, Gate()
+        ports: list[tuple[Port, socket.socket, ssl.SSLContext | None]] = []
+        for sock in sockets.peers:
+            trusted = [record.certificate for record in trust.peers()]
+            ports.append((self._peer_port(trust), sock, tls.server_context(identity, trusted)))
+        for engine, bound in sockets.clients.items():
+            for sock in bound:
+                client = ClientPort(identity.device_id, engine, self._dispatcher, self._route, limits, gate)
+                ports.append((client, sock, None))
+        admin = AdminPort(view.status, view.report, self._is_ready, limits, gate)
+        ports += [(admin, sock, None) for sock in sockets.admin]
+        for port, sock, context in ports:
+            await port.start(sock, context)
+            self._ports.append(port)
+            stack.push_async_callback(port.stop)
 
     def _peer_port(self, trust: TrustStore) -> PeerPort:
         def peer_of(certificate: bytes) -> NodeId | None:
             record = trust.by_certificate(certificate)
             return record.node if record is not None and record.may_use_me else None
-
-        def authority_of(engine: EngineId) -> str:
-            host, port = self._seats[engine].engine.address("/v1")
-            return f"{host}:{port}"
 
         return PeerPort(
             self._dispatcher,
@@ -242,36 +212,37 @@ class Daemon:
             self._settings.limits,
             peer_of,
             self._publisher.stream,
-            authority_of,
+            self._engines.authority,
         )
 
-    def _discovery(self, identity: Identity, peer_sockets: list[socket.socket]) -> Discovery | None:
-        if not self._settings.peers.discovery or not peer_sockets:
+    def _discovery(self, identity: Identity, file: DaemonFile) -> Discovery | None:
+        if not self._settings.peers.discovery or file.peer_port is None:
             return None
-        return Discovery(
-            identity.device_id,
-            port_of(peer_sockets[0]),
-            allow_loopback=self._settings.peers.loopback,
-            hint=self._book.hint,
-        )
+        is_loopback = self._settings.peers.loopback
+        return Discovery(identity.device_id, file.peer_port, self._book.hint, allow_loopback=is_loopback)
 
-    async def _open(
-        self,
-        port: AdminPort | ClientPort | PeerPort,
-        sock: socket.socket,
-        stack: AsyncExitStack,
-        context: Any = None,
-    ) -> None:
-        await port.start(sock, context)
-        stack.push_async_callback(port.stop)
+    def _view(self, file: DaemonFile, discovery: Discovery | None) -> View:
+        return View(
+            self._name,
+            self._scheduler,
+            self._ledger,
+            self._book,
+            file.client_ports,
+            lambda: discovery.last_error if discovery else None,
+            self._clock.now,
+        )
 
     async def _drain(self) -> None:
         """Let what runs end, take no new work."""
         self._scheduler.is_draining = True
+        for port in self._ports:
+            port.close()
         _log.info("stopping; %d requests are running", len(self._scheduler.running))
-        deadline = self._clock.now() + DRAIN_S
-        while len(self._scheduler.running) and self._clock.now() < deadline and not self._stop_now.is_set():
-            await asyncio.sleep(0.05)
+        ends = [
+            self._spawn("until idle", self._dispatcher.until_idle()),
+            self._spawn("until told twice", _until(self._stop_now)),
+        ]
+        await asyncio.wait(ends, timeout=DRAIN_S, return_when=asyncio.FIRST_COMPLETED)
 
     # --- what siblings are handed -----------------------------------------------------------------------
 
@@ -284,35 +255,14 @@ class Daemon:
     def _upstream(self, place: Place) -> Upstream:
         if place.node != self._scheduler.own:
             return self._book.upstream(place.node)
-        seat = self._seats.get(place.engine)
-        if seat is None:
-            raise Unreachable("This node has no such engine.")
-        return seat.upstream
-
-    async def _settle(self, engine: EngineId, others: int) -> None:
-        await self._seats[engine].engine.settled(others)
+        return self._engines.upstream(place.engine)
 
     def _is_ready(self) -> bool:
         return any(True for _ in self._scheduler.places(self._clock.now()))
 
-    def _engine_reported(self, report: EngineReport) -> None:
-        is_new = Place(self._scheduler.own, report.engine) not in self._scheduler.local.slots()
-        if is_new and report.kind in KINDS and report.replicas:
-            self._spawn(f"calibrate {report.engine}", self._calibrate(report))
-        else:
-            self._dispatcher.tell(EngineReported(self._clock.now(), report))
 
-    def _engine_lost(self, engine: EngineId) -> None:
-        _log.warning("engine %s no longer answers", engine)
-        self._dispatcher.tell(EngineLost(self._clock.now(), engine))
-
-    async def _calibrate(self, report: EngineReport) -> None:
-        """Measure an engine before it is offered, so that nothing runs beside the measurement."""
-        model = report.replicas[0][0].model
-        usage = await calibrate(self._seats[report.engine].upstream, model, self._settings.limits)
-        if usage is not None:
-            self._dispatcher.tell(SpeedMeasured(self._clock.now(), report.engine, model, usage))
-        self._dispatcher.tell(EngineReported(self._clock.now(), report))
+async def _until(event: asyncio.Event) -> None:
+    await event.wait()
 
 
 _OTHER_ADMIN = (
@@ -333,7 +283,3 @@ def _nothing_to_serve() -> str:
         "Start an engine, or bring up the embedded one with `pairproxy up --engine embedded`, "
         "or try `pairproxy demo`."
     )
-
-
-def _certificates(trust: TrustStore) -> list[bytes]:
-    return [record.certificate for record in trust.peers()]

@@ -134,6 +134,7 @@ class Dispatcher:
         self._waiting: dict[RequestId, asyncio.Future[Dispatch | Refuse]] = {}
         self._attempts: dict[AttemptId, Attempt] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._idle: asyncio.Future[None] | None = None
 
     def now(self) -> float:
         """Seconds on this node's monotonic clock."""
@@ -151,6 +152,14 @@ class Dispatcher:
         for command in commands:
             self._perform(command)
         self._set_timer()
+        if self._idle is not None and not self._idle.done() and not len(self._scheduler.running):
+            self._idle.set_result(None)
+
+    async def until_idle(self) -> None:
+        """Return when nothing of this daemon's runs anywhere, and nothing of a peer's runs here."""
+        if len(self._scheduler.running):
+            self._idle = self._idle or asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._idle)
 
     async def attempts(self, request: Request) -> AsyncIterator[Attempt]:
         """Every attempt the scheduler grants to a request, one after the other.

@@ -104,7 +104,7 @@ async def _ask_openai(leg: Leg, index: int, began_at: float, progress: Progress)
     async with openai.AsyncOpenAI(
         base_url=f"http://127.0.0.1:{leg.port}/v1", api_key="none", default_headers=leg.headers, max_retries=0
     ) as client:
-        raw = await client.chat.completions.with_raw_response.create(
+        raw: Any = await client.chat.completions.with_raw_response.create(
             model=leg.model,
             messages=leg.messages(index),  # type: ignore[arg-type]
             stream=True,

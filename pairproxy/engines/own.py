@@ -1,0 +1,102 @@
+"""This node's own engines, from start to stop: built, started, measured, watched."""
+
+import logging
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pairproxy.config import EngineSettings, Limits
+from pairproxy.core.errors import ConfigError, Unreachable
+from pairproxy.core.events import EngineLost, EngineReported, SpeedMeasured
+from pairproxy.core.models import EngineId, EngineReport
+from pairproxy.engines.build import build_engine
+from pairproxy.engines.calibrate import KINDS, calibrate
+from pairproxy.engines.embedded import EmbeddedEngine
+from pairproxy.engines.model_fetch import Progress
+from pairproxy.engines.monitor import EngineMonitor
+from pairproxy.interfaces import Engine, Tell
+from pairproxy.upstreams import Upstream
+
+_log = logging.getLogger(__name__)
+
+
+class OwnEngines:
+    """Every engine of this node with the upstream that leads to it."""
+
+    def __init__(
+        self, entries: Sequence[EngineSettings], cache: Path, on_progress: Progress, limits: Limits
+    ) -> None:
+        """Build them; nothing is started. Raises ConfigError."""
+        self._limits = limits
+        self._engines: dict[EngineId, Engine] = {}
+        for settings in entries:
+            engine = build_engine(settings, cache, on_progress, _log)
+            if engine.id in self._engines:
+                raise ConfigError(f"Two engines are called {engine.id}. Leave one out of config.toml.")
+            self._engines[engine.id] = engine
+        self._upstreams = {engine.id: Upstream(engine, limits=limits) for engine in self._engines.values()}
+        self._known: set[EngineId] = set()
+
+    @property
+    def engines(self) -> tuple[Engine, ...]:
+        """All of them, in the order of the settings."""
+        return tuple(self._engines.values())
+
+    def upstream(self, engine: EngineId) -> Upstream:
+        """How an engine is reached. Raises Unreachable for one that this node does not have."""
+        if engine not in self._upstreams:
+            raise Unreachable("This node has no such engine.")
+        return self._upstreams[engine]
+
+    def authority(self, engine: EngineId) -> str:
+        """``host:port`` of an engine, for the Host header of a peer's request. Raises Unreachable."""
+        if engine not in self._engines:
+            raise Unreachable("This node has no such engine.")
+        host, port = self._engines[engine].address("/v1")
+        return f"{host}:{port}"
+
+    async def settled(self, engine: EngineId, others_in_flight: int) -> None:
+        """Return when a request that was broken off has left an engine."""
+        await self._engines[engine].settled(others_in_flight)
+
+    async def start(self) -> None:
+        """Start those that are ours to start. Raises EngineUnavailable."""
+        for engine in self.engines:
+            await engine.start()
+
+    async def stop(self) -> None:
+        """Stop what start() started, and close every connection. Safe to call twice."""
+        for engine in self.engines:
+            await engine.stop()
+            await self._upstreams[engine.id].close()
+
+    def watch(self, tell: Tell, now: Callable[[], float], spawn: Callable[[str, Any], object]) -> None:
+        """Tell from now on which engines are there and what they serve; tasks are started by ``spawn``.
+
+        An engine of our own is measured before it is told of, so that nothing runs beside the measurement.
+        """
+
+        def reported(report: EngineReport) -> None:
+            is_new = report.engine not in self._known
+            self._known.add(report.engine)
+            if is_new and report.kind in KINDS and report.replicas:
+                spawn(f"calibrate {report.engine}", self._measure(report, tell, now))
+            else:
+                tell(EngineReported(now(), report))
+
+        def lost(engine: EngineId) -> None:
+            _log.warning("engine %s no longer answers", engine)
+            tell(EngineLost(now(), engine))
+
+        spawn("engine monitor", EngineMonitor(self.engines, reported, lost, jitter=random.Random()).run())
+        for engine in self.engines:
+            if isinstance(engine, EmbeddedEngine):
+                spawn(f"engine {engine.id}", engine.run())
+
+    async def _measure(self, report: EngineReport, tell: Tell, now: Callable[[], float]) -> None:
+        model = report.replicas[0][0].model
+        usage = await calibrate(self._upstreams[report.engine], model, self._limits)
+        if usage is not None:
+            tell(SpeedMeasured(now(), report.engine, model, usage))
+        tell(EngineReported(now(), report))
