@@ -79,8 +79,8 @@ class SimulatedGpu:
         return attempt in self._works
 
     def stop(self, attempt: AttemptId) -> None:
-        """Drop a request. Call advance() before."""
-        del self._works[attempt]
+        """Drop a request, if it still runs. Call advance() before."""
+        self._works.pop(attempt, None)
 
     def next_change(self) -> float | None:
         """When the next request comes to the end of a phase; None: nothing runs."""

@@ -1,12 +1,14 @@
 """One node of a simulation: the production scheduler and ledger, and a simulated GPU per engine."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.events import EngineReported, Event, SpeedMeasured
 from pairproxy.core.models import AttemptId, EngineId, EngineReport, NodeId, Place, Replica, RequestId, Usage
 from pairproxy.core.scheduler import Rules, Scheduler
-from pairproxy.core.simulated_gpu import SimulatedGpu
+from pairproxy.core.simulated_gpu import Reached, SimulatedGpu
+from pairproxy.core.virtual_clock import VirtualClock
 from pairproxy.core.workload import SimEngine, SimNode, SimRequest
 
 UNBOUNDED = 1_000_000  # records: a simulation keeps them all
@@ -16,7 +18,10 @@ MEASURED_TOKENS = 512  # of the request by which an engine is measured; only the
 class SimulatedNode:
     """What one node knows and runs. Times are seconds on the virtual clock."""
 
-    def __init__(self, sim: SimNode, rules: Rules) -> None:
+    def __init__(self, sim: SimNode, rules: Rules, clock: VirtualClock, tell: "Tell") -> None:
+        self._clock = clock
+        self._tell = tell
+        self._next_tick: dict[EngineId, float | None] = {}
         self.sim = sim
         self.id: NodeId = sim.node
         self.scheduler = Scheduler(sim.node, rules)
@@ -27,7 +32,6 @@ class SimulatedNode:
         self.begun: set[AttemptId] = set()  # of these, the ones with a first byte
         self.guests: dict[RequestId, tuple[NodeId, AttemptId]] = {}  # request here -> attempt at its origin
         self.settling: set[AttemptId] = set()  # abandoned, but the GPU is still at it
-        self.next_tick: dict[EngineId, float | None] = {}
         self.next_alarm: float | None = None
         self.published = 0
         self.will_publish = False
@@ -63,10 +67,40 @@ class SimulatedNode:
 
     def start(self, at: float, attempt: AttemptId, engine: EngineId, request: SimRequest) -> None:
         """Hand an attempt to an engine. Raises RuntimeError if it has no free slot."""
+        self._advance(engine, at)
         rates = self.engines[engine].rates[request.model]
         gpu = self.gpus[engine]
         gpu.start(at, attempt, request.model, rates, request.prompt_tokens, request.output_tokens)
+        self._set_tick(engine)
+
+    def stop(self, at: float, attempt: AttemptId) -> None:
+        """Let the engine that works on an attempt drop it, unless it ends in this moment."""
+        engine = self.engine_of(attempt)
+        if engine is not None:
+            self._advance(engine, at)
+            self.gpus[engine].stop(attempt)
+            self._set_tick(engine)
 
     def engine_of(self, attempt: AttemptId) -> EngineId | None:
         """Which engine of this node runs an attempt; None: none of them."""
         return next((engine for engine, gpu in self.gpus.items() if gpu.runs(attempt)), None)
+
+    def _advance(self, engine: EngineId, at: float) -> None:
+        for reached in self.gpus[engine].advance(at):
+            self._tell(self, engine, reached)
+
+    def _set_tick(self, engine: EngineId) -> None:
+        """Ask to be woken when the next phase ends; an earlier wish is void."""
+        tick = self.gpus[engine].next_change()
+        self._next_tick[engine] = tick
+        if tick is not None:
+            self._clock.at(tick, partial(self._tick, engine))
+
+    def _tick(self, engine: EngineId, at: float) -> None:
+        if self._next_tick[engine] == at and not self.is_lost:
+            self._advance(engine, at)
+            self._set_tick(engine)
+
+
+Tell = Callable[[SimulatedNode, EngineId, Reached], None]
+"""Hears of every phase that ends on an engine of a node."""

@@ -7,35 +7,31 @@
 Nothing sleeps, and nothing is random but the phases of the heartbeats: the same input gives the same result.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from random import Random
 
+from pairproxy.core.accounting.ledger import RequestRecord
 from pairproxy.core.commands import BreakOff, Command, Dispatch, Refuse
-from pairproxy.core.errors import BrokenReply, Draining, PairproxyError, SlotsTaken, Unreachable
+from pairproxy.core.errors import PairproxyError, SlotsTaken, Unreachable
 from pairproxy.core.events import (
     AttemptFailed,
     AttemptFinished,
     EngineReported,
     EngineSettled,
     Event,
-    FirstByteReceived,
     NodeLost,
     NodeReported,
     RequestAbandoned,
     RequestArrived,
-    SpeedMeasured,
     TimePassed,
 )
 from pairproxy.core.models import (
     AttemptId,
-    Dialect,
     EngineId,
     NodeId,
     Outcome,
     Place,
-    Request,
     RequestId,
     StateDocument,
     Usage,
@@ -43,11 +39,18 @@ from pairproxy.core.models import (
 from pairproxy.core.scheduler import Rules
 from pairproxy.core.simulated_gpu import Phase, Reached
 from pairproxy.core.simulated_node import SimulatedNode
+from pairproxy.core.simulated_request import (
+    as_its_origin_reads,
+    guest_name,
+    index_of,
+    name_of,
+    phase_event,
+    request_of,
+)
 from pairproxy.core.virtual_clock import Act, VirtualClock
 from pairproxy.core.workload import Network, SimNode, SimRequest, SimResult
 
 INTRODUCTION_S = 1.0  # before the first arrival the nodes get to know each other
-PATH = "/v1/chat/completions"
 
 
 def simulate(
@@ -87,11 +90,11 @@ class _World:
         random: Random,
         network: Network,
     ) -> None:
-        self._nodes = {sim.node: SimulatedNode(sim, rules) for sim in nodes}
+        self._clock = VirtualClock()
+        self._nodes = {sim.node: SimulatedNode(sim, rules, self._clock, self._reach) for sim in nodes}
         self._requests = requests
         self._network = network
         self._random = random
-        self._clock = VirtualClock()
         self._to_come = len(requests)
         self._order: list[tuple[int, NodeId]] = []
         self._refused = 0
@@ -118,18 +121,12 @@ class _World:
 
     def result(self) -> SimResult:
         """What came of it."""
-        found = {}
+        found: dict[RequestId, RequestRecord] = {}
         for node in self._nodes.values():
             found |= {record.id: record for record in node.ledger.records if record.origin is None}
-        records = tuple(found[_name(index)] for index in range(len(self._requests)))
-        began_at = min(request.at for request in self._requests)
-        served = Counter(
-            record.final.place.node for record in records if record.final and record.final.is_served
-        )
+        records = tuple(found[name_of(index)] for index in range(len(self._requests)))
         return SimResult(
             records=records,
-            makespan_s=max(record.ended_at for record in records) - began_at,
-            per_node={node: served[node] for node in self._nodes},
             order=tuple(self._order),
             refused=self._refused,
             most_in_flight={
@@ -138,8 +135,6 @@ class _World:
                 for engine, gpu in node.gpus.items()
             },
         )
-
-    # --- the bridge, as the dispatcher is one ---------------------------------------------------------------
 
     def _tell(self, node: SimulatedNode, event: Event) -> None:
         if node.is_lost:
@@ -154,7 +149,9 @@ class _World:
         node.next_alarm = wakeup
         if (commands or not isinstance(event, NodeReported | TimePassed)) and not node.will_publish:
             node.will_publish = True
-            self._clock.at(event.at + self._network.coalesce_s, partial(self._publish, node), is_heartbeat=True)
+            self._clock.at(
+                event.at + self._network.coalesce_s, partial(self._publish, node), is_heartbeat=True
+            )
 
     def _wake(self, node: SimulatedNode, at: float) -> None:
         if node.next_alarm == at:
@@ -168,7 +165,7 @@ class _World:
             case Refuse(request, error) if request in node.guests:
                 origin, attempt = node.guests.pop(request)
                 self._refused += isinstance(error, SlotsTaken)
-                self._later(at, partial(self._fail, self._nodes[origin], attempt, _as_its_origin_reads(error)))
+                self._later(at, partial(self._fail, self._nodes[origin], attempt, as_its_origin_reads(error)))
             case BreakOff(attempt, error):
                 self._fail(node, attempt, error, at)
             case _:
@@ -176,28 +173,26 @@ class _World:
 
     def _send(self, node: SimulatedNode, attempt: AttemptId, place: Place, at: float) -> None:
         if attempt.request not in node.guests:
-            self._order.append((_index(attempt.request), place.node))
+            self._order.append((index_of(attempt.request), place.node))
             node.running[attempt] = place
         if place.node == node.id:
-            self._advance(node, place.engine, at)
             node.start(at, attempt, place.engine, self._workload(node, attempt))
-            self._set_tick(node, place.engine)
         else:
             self._later(at, partial(self._visit, node, attempt, place))
 
     def _workload(self, node: SimulatedNode, attempt: AttemptId) -> SimRequest:
         _, at_origin = node.guests.get(attempt.request, (node.id, attempt))
-        return self._requests[_index(at_origin.request)]
+        return self._requests[index_of(at_origin.request)]
 
-    # --- clients ------------------------------------------------------------------------------------------
+    # --- clients
 
     def _arrive(self, index: int, at: float) -> None:
         self._to_come -= 1
         wanted = self._requests[index]
         node = self._nodes[wanted.origin]
-        self._tell(node, RequestArrived(at, _request(_name(index), wanted)))
+        self._tell(node, RequestArrived(at, request_of(name_of(index), wanted)))
         if wanted.leaves_after_s is not None:
-            self._clock.at(at + wanted.leaves_after_s, partial(self._leave, node, _name(index)))
+            self._clock.at(at + wanted.leaves_after_s, partial(self._leave, node, name_of(index)))
 
     def _leave(self, node: SimulatedNode, request: RequestId, at: float) -> None:
         """The client, or the origin in its place, hangs up."""
@@ -209,12 +204,10 @@ class _World:
             self._abandon(node, request, attempt, at)
         else:
             self._tell(node, RequestAbandoned(at, request))
-            guest = _guest_name(node.id, attempt)
+            guest = guest_name(node.id, attempt)
             self._later(at, partial(self._abandon, self._nodes[place.node], guest, AttemptId(guest, 1)))
 
-    def _abandon(
-        self, node: SimulatedNode, request: RequestId, attempt: AttemptId | None, at: float
-    ) -> None:
+    def _abandon(self, node: SimulatedNode, request: RequestId, attempt: AttemptId | None, at: float) -> None:
         is_running = attempt is not None and node.engine_of(attempt) is not None
         node.guests.pop(request, None)
         self._tell(node, RequestAbandoned(at, request, settled=not is_running))
@@ -223,35 +216,15 @@ class _World:
             self._clock.at(at + self._network.settle_s, partial(self._settle, node, attempt))
 
     def _settle(self, node: SimulatedNode, attempt: AttemptId, at: float) -> None:
-        engine = node.engine_of(attempt)
-        if engine is not None:
-            self._advance(node, engine, at)
+        node.stop(at, attempt)
         if attempt in node.settling:
             node.settling.remove(attempt)
-            if engine is not None and node.gpus[engine].runs(attempt):
-                node.gpus[engine].stop(attempt)
-                self._set_tick(node, engine)
             self._tell(node, EngineSettled(at, attempt))
 
     # --- GPUs ---------------------------------------------------------------------------------------------
 
-    def _set_tick(self, node: SimulatedNode, engine: EngineId) -> None:
-        tick = node.gpus[engine].next_change()
-        node.next_tick[engine] = tick
-        if tick is not None:
-            self._clock.at(tick, partial(self._tick, node, engine))
-
-    def _tick(self, node: SimulatedNode, engine: EngineId, at: float) -> None:
-        if node.next_tick[engine] == at and not node.is_lost:
-            self._advance(node, engine, at)
-            self._set_tick(node, engine)
-
-    def _advance(self, node: SimulatedNode, engine: EngineId, at: float) -> None:
-        for reached in node.gpus[engine].advance(at):
-            self._report_phase(node, engine, reached, at)
-
-    def _report_phase(self, node: SimulatedNode, engine: EngineId, reached: Reached, at: float) -> None:
-        attempt = reached.attempt
+    def _reach(self, node: SimulatedNode, engine: EngineId, reached: Reached) -> None:
+        at, attempt, _ = reached
         if reached.phase is Phase.LOAD:
             if not node.engines[engine].is_loaded:
                 self._tell(node, EngineReported(at, node.report(node.engines[engine], at)))
@@ -262,7 +235,7 @@ class _World:
         elif attempt.request in node.guests:
             origin, at_origin = node.guests[attempt.request]
             self._later(at, partial(self._answer, self._nodes[origin], at_origin, reached.phase))
-            self._tell(node, self._phase_event(node, attempt, reached.phase, at))
+            self._tell(node, phase_event(at, attempt, reached.phase, self._workload(node, attempt)))
             if reached.phase is Phase.DECODE:
                 del node.guests[attempt.request]
         else:
@@ -276,14 +249,7 @@ class _World:
             node.begun.add(attempt)
         else:
             del node.running[attempt]
-        self._tell(node, self._phase_event(node, attempt, phase, at))
-
-    def _phase_event(self, node: SimulatedNode, attempt: AttemptId, phase: Phase, at: float) -> Event:
-        if phase is Phase.PREFILL:
-            return FirstByteReceived(at, attempt)
-        wanted = self._workload(node, attempt)
-        usage = Usage(prompt_tokens=wanted.prompt_tokens, output_tokens=wanted.output_tokens)
-        return AttemptFinished(at, attempt, Outcome.DONE, usage)
+        self._tell(node, phase_event(at, attempt, phase, self._workload(node, attempt)))
 
     # --- between nodes --------------------------------------------------------------------------------------
 
@@ -297,10 +263,10 @@ class _World:
             error = Unreachable("Nothing answers at the node. See whether it runs.")
             self._later(at, partial(self._fail, origin, attempt, error))
             return
-        guest = _guest_name(origin.id, attempt)
+        guest = guest_name(origin.id, attempt)
         peer.guests[guest] = (origin.id, attempt)
-        wanted = self._requests[_index(attempt.request)]
-        self._tell(peer, RequestArrived(at, _request(guest, wanted, origin.id, place.engine)))
+        wanted = self._requests[index_of(attempt.request)]
+        self._tell(peer, RequestArrived(at, request_of(guest, wanted, origin.id, place.engine)))
 
     def _fail(self, node: SimulatedNode, attempt: AttemptId, error: PairproxyError, at: float) -> None:
         """An attempt broke off, as its origin sees it."""
@@ -319,9 +285,6 @@ class _World:
                 document = node.scheduler.document_for(peer.id, "1", node.published, node.id, at)
                 self._later(at, partial(self._hear, peer, document), is_heartbeat=True)
 
-    def _hear(self, node: SimulatedNode, document: StateDocument, at: float) -> None:
-        self._tell(node, NodeReported(at, document))
-
     def _beat(self, node: SimulatedNode, at: float) -> None:
         self._publish(node, at)
         self._clock.at(at + self._network.heartbeat_s, partial(self._beat, node), is_heartbeat=True)
@@ -329,44 +292,8 @@ class _World:
     def _lose(self, node: SimulatedNode, at: float) -> None:
         node.is_lost = True
         for peer in self._nodes.values():
-            self._clock.at(at + self._network.lost_after_s, partial(self._miss, peer, node.id))
+            self._clock.at(at + self._network.lost_after_s, partial(self._hear, peer, node.id))
 
-    def _miss(self, node: SimulatedNode, lost: NodeId, at: float) -> None:
-        self._tell(node, NodeLost(at, lost))
-
-
-def _name(index: int) -> RequestId:
-    return RequestId(f"r{index}")
-
-
-def _index(request: RequestId) -> int:
-    return int(request[1:])
-
-
-def _guest_name(origin: NodeId, attempt: AttemptId) -> RequestId:
-    """As the peer port names a request of a peer."""
-    return RequestId(f"{origin[:8]}-{attempt.request}-{attempt.number}")
-
-
-def _request(
-    name: RequestId, wanted: SimRequest, origin: NodeId | None = None, engine: EngineId | None = None
-) -> Request:
-    return Request(
-        id=name,
-        model=wanted.model,
-        dialect=Dialect.OPENAI,
-        path=PATH,
-        is_streaming=True,
-        prompt_tokens=wanted.prompt_tokens,
-        max_output_tokens=wanted.max_output_tokens,
-        client=origin or wanted.client,
-        origin=origin,
-        engine=engine,
-    )
-
-
-def _as_its_origin_reads(error: PairproxyError) -> PairproxyError:
-    """What a peer's refusal becomes on its way back."""
-    if isinstance(error, SlotsTaken | Draining):
-        return SlotsTaken("The node's slot went to somebody else.")
-    return BrokenReply("The node could not serve the request.")
+    def _hear(self, node: SimulatedNode, news: StateDocument | NodeId, at: float) -> None:
+        """A document of a peer, or the end of patience with a silent one."""
+        self._tell(node, NodeReported(at, news) if isinstance(news, StateDocument) else NodeLost(at, news))

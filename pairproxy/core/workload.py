@@ -1,5 +1,6 @@
 """What a simulation is given and what it gives back (core.simulator)."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -67,8 +68,19 @@ class SimResult:
     """What the ledgers of the origins say, and what the machines saw."""
 
     records: tuple[RequestRecord, ...]  # in the order of the requests
-    makespan_s: float  # from the first arrival to the last end
-    per_node: dict[NodeId, int]  # replies that were made there
     order: tuple[tuple[int, NodeId], ...]  # (index of the request, node) of each dispatch, as they came
     refused: int  # dispatches that found the slot taken
     most_in_flight: dict[Place, int]
+
+    @property
+    def makespan_s(self) -> float:
+        """From the first arrival to the last end."""
+        return max(record.ended_at for record in self.records) - min(
+            record.arrived_at for record in self.records
+        )
+
+    @property
+    def per_node(self) -> Counter[NodeId]:
+        """Replies that each node made."""
+        finals = (record.final for record in self.records)
+        return Counter(final.place.node for final in finals if final is not None and final.is_served)
