@@ -238,3 +238,20 @@ def test_leaving_frees_the_slot() -> None:
         return machine.slots.running
 
     assert run_async(play()) == 0
+
+
+def test_those_who_left_slow_nobody() -> None:
+    """After a hundred requests the next decodes as fast as the first."""
+
+    async def play() -> float:
+        machine, clock = gpu(decode=400.0, beta=1.0), MonotonicClock()
+        for _ in range(100):
+            async with machine.seat():
+                pass
+        began = clock.now()
+        async with machine.seat() as seat:
+            for _ in range(20):
+                await seat.token()
+        return clock.now() - began
+
+    assert 0.0499 < run_async(play()) < 0.05 * 20  # with the hundred still there it would take 5 s
