@@ -1,6 +1,6 @@
 """One reply as its caller sees it: the head, and three ways to take the body."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
 from pairproxy.core.errors import BrokenReply, ReplyTruncated
 from pairproxy.upstreams.framing import FramingName
@@ -95,7 +95,7 @@ class Reply(Incoming):
             raise
         return bytes(body)
 
-    async def lines(self, limit_bytes: int) -> AsyncIterator[bytes]:
+    async def lines(self, limit_bytes: int) -> AsyncGenerator[bytes, None]:
         """Yield the decoded lines without their ends, each at most ``limit_bytes``.
 
         Raises BrokenReply beyond that, ReplyTruncated on death. Leaving early aborts the connection:

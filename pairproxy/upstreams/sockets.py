@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from typing import Any
 
 KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES = 5, 2, 3  # a vanished host is noticed in 11 s
 USER_TIMEOUT_MS = 10_000  # sent bytes unacknowledged for so long: the cable is out
@@ -17,13 +18,19 @@ async def open_socket(host: str, port: int, *, is_peer: bool) -> socket.socket:
     failure: OSError = OSError("no address")
     for family, kind, protocol, _, address in found:
         try:
-            return await _connect(socket.socket(family, kind, protocol), address, is_peer)
+            return await _connect(socket.socket(family, kind, protocol), _with_zone(address), is_peer)
         except OSError as error:
             failure = error
     raise failure
 
 
-async def _connect(sock: socket.socket, address: tuple[object, ...], is_peer: bool) -> socket.socket:
+def _with_zone(address: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Write the zone of a link-local address into its host: uvloop takes no notice of the number."""
+    host, port, *others = address
+    return (f"{host}%{others[1]}", port, *others) if len(others) == 2 and others[1] else address
+
+
+async def _connect(sock: socket.socket, address: tuple[Any, ...], is_peer: bool) -> socket.socket:
     try:
         sock.setblocking(False)
         _set_options(sock, is_peer)

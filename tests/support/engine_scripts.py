@@ -43,6 +43,20 @@ def raw(*pieces: bytes, gap_s: float = 0.0, then: str = "keep") -> Script:
     return script
 
 
+ENDLESS_BLOCK = chunk(b"x" * 8192)
+
+
+def endless() -> Script:
+    """One line that never ends, as fast as the reader takes it."""
+
+    async def script(request: ParsedRequest, connection: EngineConnection) -> None:
+        await connection.send(chunked_head())
+        while True:
+            await connection.send(ENDLESS_BLOCK)
+
+    return script
+
+
 def json_bytes(document: Any, status: int = 200) -> bytes:
     """A whole JSON reply with Content-Length, as Ollama writes it."""
     body = json.dumps(document, separators=(",", ":")).encode()

@@ -77,6 +77,11 @@ class EngineConnection(asyncio.Protocol):
         if gap_s:
             await asyncio.sleep(gap_s)
 
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the client takes nothing of what was sent last."""
+        return not self._can_write.is_set()
+
     def close(self) -> None:
         """End with FIN after what was sent."""
         self._transport.close()
@@ -113,7 +118,8 @@ class EngineConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(0)
+        if self.engine.tls is None:  # asyncio's TLS pauses for ever with a limit of 0
+            self._transport.set_write_buffer_limits(0)
         self.engine._started(self)
 
     def data_received(self, data: bytes) -> None:
@@ -218,7 +224,7 @@ class FakeEngine:
         self.port = port
         self.requests: list[ParsedRequest] = []
         self.connections: list[EngineConnection] = []
-        self._tls = tls
+        self.tls = tls
         self._tasks: set[asyncio.Task[None]] = set()
         self._failures: list[BaseException] = []
         self._server: asyncio.Server | None = None
@@ -228,7 +234,7 @@ class FakeEngine:
 
     @property
     def url(self) -> str:
-        return f"http{'s' if self._tls else ''}://{self.host}:{self.port}"
+        return f"http{'s' if self.tls else ''}://{self.host}:{self.port}"
 
     @property
     def open_connections(self) -> int:
@@ -238,7 +244,7 @@ class FakeEngine:
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: EngineConnection(self, len(self.connections)), self.host, self.port, ssl=self._tls
+            lambda: EngineConnection(self, len(self.connections)), self.host, self.port, ssl=self.tls
         )
         self.port = self._server.sockets[0].getsockname()[1]
         return self

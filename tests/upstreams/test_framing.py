@@ -1,5 +1,7 @@
 """The framings say where a body ends, whatever the reads look like."""
 
+import itertools
+
 import httptools
 import pytest
 from hypothesis import given
@@ -13,8 +15,9 @@ CUTS = st.lists(st.integers(0, 300), max_size=8)
 
 
 def cut(data: bytes, cuts: list[int]) -> list[bytes]:
+    """Split the bytes at these places."""
     places = sorted({0, len(data), *(place for place in cuts if place < len(data))})
-    return [data[start:stop] for start, stop in zip(places, places[1:], strict=False)]
+    return [data[start:stop] for start, stop in itertools.pairwise(places)]
 
 
 def feed(framing: Framing, reads: list[bytes]) -> tuple[int, bytes]:
@@ -68,7 +71,20 @@ class Oracle:
 
 
 PIECES = st.sampled_from(
-    [b"5\r\nhello\r\n", b"0\r\n", b"\r\n", b"a", b"5;x=y\r\n", b"hello", b"1\r\n", b"\n", b" ", b"-", b"X: y\r\n", b"G"]
+    [
+        b"5\r\nhello\r\n",
+        b"0\r\n",
+        b"\r\n",
+        b"a",
+        b"5;x=y\r\n",
+        b"hello",
+        b"1\r\n",
+        b"\n",
+        b" ",
+        b"-",
+        b"X: y\r\n",
+        b"G",
+    ]
 )
 
 
@@ -87,8 +103,10 @@ def test_what_we_take_for_whole_another_parser_reads_the_same(message: bytes) ->
 @pytest.mark.parametrize(
     "bad",
     [
-        b"zz\r\n", b"-5\r\n", b"+5\r\n", b"0x5\r\n", b"5_0\r\n", b" 5\r\n", b"5 \r\n", b"5\n", b"\r\n", b";x\r\n",
-        b"1" * 17 + b"\r\n", b"1" * 17, b"5;\0\r\n", b"5;a\rb\r\n", b"5;" + b"x" * LINE_BYTES, b"5;" + b"x" * LINE_BYTES + b"\r\n",
+        b"zz\r\n", b"-5\r\n", b"+5\r\n", b"0x5\r\n", b"5_0\r\n", b" 5\r\n", b"5 \r\n", b"5\n", b"\r\n",
+        b";x\r\n",
+        b"1" * 17 + b"\r\n", b"1" * 17, b"5;\0\r\n", b"5;a\rb\r\n", b"5;" + b"x" * LINE_BYTES,
+        b"5;" + b"x" * LINE_BYTES + b"\r\n",
         b"5\r\nhelloX", b"5\r\nhello\n", b"5\r\nhello\rX",
         b"0\r\nno colon\r\n\r\n", b"0\r\nX: a\0\r\n\r\n", b"0\r\nX: " + b"y" * LINE_BYTES, b"0\r\n\n",
     ],

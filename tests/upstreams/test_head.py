@@ -11,6 +11,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 
 
 def read(data: bytes, method: str = "GET", size: int = 0) -> tuple[Head | None, bytes]:
+    """Read a head in pieces of ``size`` (0: at once); return it and the bytes behind it."""
     reader = HeadReader(method, LIMIT)
     head = None
     if size:
@@ -69,17 +70,26 @@ def test_a_bare_line_feed_ends_the_head_before_any_later_empty_line() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"\x00\x01garbage", b"hello world", b"\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", b"HTTP/2.0 200 OK\r\n\r\n", b"HTTP/0.9 200 OK\r\n\r\n",
-        b"ICY 200 OK\r\n\r\n", b"HTTP/1.1 20\r\n\r\n", b"HTTP/1.1 999 X\r\n\r\n", b"HTTP/1.1 099 X\r\n\r\n", b"HTTP/1.1 600 X\r\n\r\n",
-        b"HTTP/1.1 101 Switching\r\n\r\n", b"HTTP/1.1 101 X\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", b"HTTP/1.1 150 X\r\n\r\n",
-        OK + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", OK + b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n",
-        OK + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n", OK + b"Content-Length: -1\r\n\r\n", OK + b"Content-Length: 5, 5\r\n\r\n",
-        OK + b"Content-Length: 0x5\r\n\r\n", OK + b"Content-Length: " + b"9" * 30 + b"\r\n\r\n", OK + b"Content-Length:\r\n\r\n",
+        b"\x00\x01garbage", b"hello world", b"\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", b"HTTP/2.0 200 OK\r\n\r\n",
+        b"HTTP/0.9 200 OK\r\n\r\n",
+        b"ICY 200 OK\r\n\r\n", b"HTTP/1.1 20\r\n\r\n", b"HTTP/1.1 999 X\r\n\r\n", b"HTTP/1.1 099 X\r\n\r\n",
+        b"HTTP/1.1 600 X\r\n\r\n",
+        b"HTTP/1.1 101 Switching\r\n\r\n", b"HTTP/1.1 101 X\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+        b"HTTP/1.1 150 X\r\n\r\n",
+        OK + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n",
+        OK + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n", OK + b"Content-Length: -1\r\n\r\n",
+        OK + b"Content-Length: 5, 5\r\n\r\n",
+        OK + b"Content-Length: 0x5\r\n\r\n", OK + b"Content-Length: " + b"9" * 30 + b"\r\n\r\n",
+        OK + b"Content-Length:\r\n\r\n",
         OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n", OK + b"Transfer-Encoding: identity\r\n\r\n",
-        OK + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-        OK + b"A: b\0c\r\n\r\n", OK + b"A: b\rc\r\n\r\n", b"HTTP/1.1 200 O\rK\r\n\r\n", b"HTTP/1.1 200 O\0K\r\n\r\n", OK + b"A : b\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        OK + b"A: b\0c\r\n\r\n", OK + b"A: b\rc\r\n\r\n", b"HTTP/1.1 200 O\rK\r\n\r\n",
+        b"HTTP/1.1 200 O\0K\r\n\r\n", OK + b"A : b\r\n\r\n",
         OK + b"no colon\r\n\r\n", OK + b"X: y\r\n" * (HEADERS + 1) + b"\r\n", OK + b"X: " + b"y" * LIMIT,
-        OK + b"X: " + b"y" * LIMIT + b"\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n" * (INTERIM_REPLIES + 1) + OK + b"\r\n",
+        OK + b"X: " + b"y" * LIMIT + b"\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n" * (INTERIM_REPLIES + 1) + OK + b"\r\n",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("size", [1, 0])
@@ -99,7 +109,9 @@ def test_garbage_is_refused_at_its_first_byte() -> None:
 
 def test_interim_replies_are_skipped() -> None:
     """Continue, Processing and Early Hints come to nothing."""
-    interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early\r\nLink: a\r\n\r\n"
+    interim = (
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early\r\nLink: a\r\n\r\n"
+    )
     head, rest = read(interim + OK + b"Content-Length: 2\r\n\r\nok")
     assert head is not None
     assert (head.status, head.headers, rest) == (200, ((b"Content-Length", b"2"),), b"ok")
