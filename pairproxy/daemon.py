@@ -1,7 +1,6 @@
 """The composition root: builds every part, wires siblings, starts all in one TaskGroup, drains, stops.
 
-Nothing else knows all of them. Every task is born in the one TaskGroup here, by name; what a part needs of
-a sibling it is handed as a callable.
+Every task is born in that group, by name; what a part needs of a sibling it is handed as a callable.
 """
 
 import asyncio
@@ -19,7 +18,7 @@ import msgspec
 
 from pairproxy.admin.server import AdminPort
 from pairproxy.admin.view import View
-from pairproxy.api.client import DAEMON_FILE
+from pairproxy.api.client import DAEMON_FILE, already_running
 from pairproxy.api.schema import DaemonFile
 from pairproxy.clock import MonotonicClock
 from pairproxy.config import Settings, cache_dir, parse_listen
@@ -28,7 +27,7 @@ from pairproxy.core.errors import NothingToServe
 from pairproxy.core.models import EngineId, NodeId, Place
 from pairproxy.core.scheduler import Rules, Scheduler
 from pairproxy.dispatcher import Dispatcher
-from pairproxy.engines.finder import find_engines, looked_for
+from pairproxy.engines.finder import find_engines, nothing_found
 from pairproxy.engines.own import OwnEngines
 from pairproxy.peers.book import PeerBook
 from pairproxy.peers.discovery import Discovery
@@ -36,18 +35,20 @@ from pairproxy.peers.exchange import Publisher
 from pairproxy.proxy.client_port import ClientPort
 from pairproxy.proxy.forward import Route
 from pairproxy.proxy.gate import Gate
-from pairproxy.proxy.listening import bind, port_of
+from pairproxy.proxy.listening import bind, bind_plain, port_of
 from pairproxy.proxy.peer_port import PeerPort
 from pairproxy.proxy.server import Port
 from pairproxy.security import tls
 from pairproxy.security.identity import Identity, load_or_create
-from pairproxy.security.private_files import write_private
+from pairproxy.security.private_files import ensure_private_directory, exclusive, write_private
 from pairproxy.security.trust import TrustStore
 from pairproxy.upstreams import Upstream
 
 _log = logging.getLogger(__name__)
 
 DRAIN_S = 30.0  # how long a stopping daemon lets running replies end; a second Ctrl-C ends them at once
+LOCK_FILE = "daemon.lock"
+LOCK_TRIES = 10  # half a second, for one that is just ending
 Progress = Callable[[int, int], None]
 
 
@@ -81,8 +82,10 @@ class Daemon:
         self._ledger = Ledger()
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
+        self._starting = asyncio.timeout(None)
+        self._is_serving = False
         self._group = asyncio.TaskGroup()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._ports: list[Port] = []
 
     def stop(self) -> None:
@@ -90,15 +93,30 @@ class Daemon:
         if self._stop.is_set():
             self._stop_now.set()
         self._stop.set()
+        if not self._is_serving:
+            self._starting.reschedule(0.0)
 
     async def run(self, on_ready: Callable[[DaemonFile], None]) -> None:
         """Serve until stop(). Raises SetupError for what a person has to mend first."""
+        ensure_private_directory(self._home)
+        # Two daemons with one identity would undo each other's work.
+        lock = exclusive(self._home / LOCK_FILE, tries=LOCK_TRIES, refusal=already_running(self._home))
+        try:
+            with lock:
+                async with self._starting:
+                    await self._run(on_ready)
+        except TimeoutError:
+            if not self._starting.expired():
+                raise
+            _log.info("stopped while starting")
+
+    async def _run(self, on_ready: Callable[[DaemonFile], None]) -> None:
         identity = load_or_create(self._home)
         trust = TrustStore(self._home, identity.device_id)
         trust.load()
         entries = self._settings.engines or tuple(await find_engines())
         if not entries:
-            raise NothingToServe(_nothing_to_serve())
+            raise NothingToServe(nothing_found())
         async with AsyncExitStack() as stack:
             self._engines = OwnEngines(entries, cache_dir(), self._on_progress, self._settings.limits)
             stack.push_async_callback(self._engines.stop)
@@ -114,7 +132,7 @@ class Daemon:
         """Take every port, or say who has it. The peer port stays closed until somebody is paired."""
         settings = self._settings
         clients = {
-            engine.id: bind(*parse_listen(engine.listen, "engines.listen"), _go_on(engine.kind))
+            engine.id: bind_plain(engine.listen, "engines.listen", _go_on(engine.kind))
             for engine in self._engines.engines
             if engine.listen
         }
@@ -122,9 +140,7 @@ class Daemon:
         if trust.peers():
             where = parse_listen(settings.peers.listen, "peers.listen")
             peers = bind(*where, "Set peers.listen to another port in config.toml.")[:1]
-        return _Sockets(
-            clients, peers, bind(*parse_listen(settings.admin.listen, "admin.listen"), _OTHER_ADMIN)
-        )
+        return _Sockets(clients, peers, bind_plain(settings.admin.listen, "admin.listen", _OTHER_ADMIN))
 
     def _wire(self, identity: Identity, trust: TrustStore) -> None:
         settings = self._settings
@@ -167,17 +183,22 @@ class Daemon:
     ) -> None:
         file = sockets.file(identity.device_id, self._name)
         discovery = self._discovery(identity, file)
-        await self._open_ports(identity, trust, sockets, self._view(file, discovery), stack)
         self._engines.watch(self._dispatcher.tell, self._clock.now, self._spawn)
+        # Clients that come earlier wait in the ports' backlog; answered now, they would hear of no model.
+        await self._engines.until_told()
+        await self._open_ports(identity, trust, sockets, self._view(file, discovery), stack)
         for link in self._book.links:
             self._spawn(f"peer {link.name}", link.run())
         if discovery is not None:
             self._spawn("discovery", discovery.run())
         write_private(self._home / DAEMON_FILE, msgspec.json.encode(file))
         stack.callback((self._home / DAEMON_FILE).unlink, missing_ok=True)
+        self._is_serving = True
         on_ready(file)
         await self._stop.wait()
         await self._drain()
+        for port in self._ports:  # what is still open ends here, while tasks can be started for its engines
+            await port.stop()
         self._dispatcher.close()
         for task in self._tasks:
             task.cancel()
@@ -219,7 +240,13 @@ class Daemon:
         if not self._settings.peers.discovery or file.peer_port is None:
             return None
         is_loopback = self._settings.peers.loopback
-        return Discovery(identity.device_id, file.peer_port, self._book.hint, allow_loopback=is_loopback)
+        return Discovery(
+            identity.device_id,
+            file.peer_port,
+            self._book.hint,
+            allow_loopback=is_loopback,
+            is_paired=self._book.is_paired,
+        )
 
     def _view(self, file: DaemonFile, discovery: Discovery | None) -> View:
         return View(
@@ -240,13 +267,13 @@ class Daemon:
         _log.info("stopping; %d requests are running", len(self._scheduler.running))
         ends = [
             self._spawn("until idle", self._dispatcher.until_idle()),
-            self._spawn("until told twice", _until(self._stop_now)),
+            self._spawn("until told twice", self._stop_now.wait()),
         ]
         await asyncio.wait(ends, timeout=DRAIN_S, return_when=asyncio.FIRST_COMPLETED)
 
     # --- what siblings are handed -----------------------------------------------------------------------
 
-    def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _spawn(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = self._group.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -261,25 +288,10 @@ class Daemon:
         return any(True for _ in self._scheduler.places(self._clock.now()))
 
 
-async def _until(event: asyncio.Event) -> None:
-    await event.wait()
-
-
-_OTHER_ADMIN = (
-    "Is another pairproxy running? Set admin.listen to another port in config.toml if it should be."
-)
+_OTHER_ADMIN = "Is another pairproxy running? Set admin.listen to another port if it should be."
 
 
 def _go_on(kind: str) -> str:
     if kind in ("ollama", "lmstudio"):
         return "Move the engine to another port and start it again, or set engines.listen to a free port."
     return "Stop that program, or give this engine another port with engines.listen in config.toml."
-
-
-def _nothing_to_serve() -> str:
-    looked = "; ".join(looked_for())
-    return (
-        f"There is nothing to serve: no engine answers (looked for {looked}). "
-        "Start an engine, or bring up the embedded one with `pairproxy up --engine embedded`, "
-        "or try `pairproxy demo`."
-    )

@@ -1,4 +1,4 @@
-"""The admin port. It reads; nothing can be changed over it yet. Host and Origin are checked as on a client port."""
+"""The admin port. Nothing can be changed over it yet. Host and Origin are checked as on a client port."""
 
 from collections.abc import Callable
 

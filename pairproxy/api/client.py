@@ -1,8 +1,10 @@
 """Asking a running daemon. Standard library only: a command must start in a moment."""
 
 import http.client
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -28,39 +30,50 @@ def read_daemon_file(home: Path) -> DaemonFile:
         raise NoDaemon("No daemon is running here. Start one with `pairproxy up`.") from None
 
 
+def already_running(home: Path) -> str:
+    """The sentence for a second daemon of ``home``: there can be only one."""
+    try:
+        who = f" (pid {read_daemon_file(home).pid})"
+    except NoDaemon:  # it is still starting
+        who = ""
+    return f"Another pairproxy{who} runs with the home {home}. Stop it, or give this one another --home."
+
+
 def get_status(home: Path) -> Status:
     """Fetch /status. Raises NoDaemon, PairproxyError."""
-    return _get(home, "/status", Status)
+    return _get(home, "/status", Status, lambda status, node: status.node == node)
 
 
 def get_report(home: Path, run: str | None = None) -> Report:
     """Fetch /report: the last run, or the named one. Raises NoDaemon, PairproxyError."""
-    return _get(home, f"/report?run={run}" if run else "/report", Report)
+    path = f"/report?{urlencode({'run': run})}" if run is not None else "/report"
+    return _get(home, path, Report, lambda report, node: node in report.names)
 
 
-def _get(home: Path, path: str, kind: type[T]) -> T:
+def _get(home: Path, path: str, kind: type[T], is_of: Callable[[T, str], bool]) -> T:
+    """Ask the daemon of ``home``; ``is_of`` tells whether an answer is that of a node: ports change hands."""
     daemon = read_daemon_file(home)
+    gone = NoDaemon(f"The daemon of {home} (pid {daemon.pid}) does not answer. Start it with `pairproxy up`.")
     connection = http.client.HTTPConnection("127.0.0.1", daemon.admin_port, timeout=TIMEOUT_S)
     try:
         connection.request("GET", path)
         response = connection.getresponse()
         body = response.read(ANSWER_BYTES)
-    except OSError:
-        raise NoDaemon(
-            f"The daemon of {home} (pid {daemon.pid}) does not answer. Start it with `pairproxy up`."
-        ) from None
-    except http.client.HTTPException:
-        raise PairproxyError(f"Something else answers on the admin port {daemon.admin_port}.") from None
+    except (OSError, http.client.HTTPException):
+        raise gone from None
     finally:
         connection.close()
     if response.status != 200:
         raise PairproxyError(_reason(body))
     try:
-        return msgspec.json.decode(body, type=kind)
+        answer = msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, msgspec.ValidationError):
         raise PairproxyError(
             "The daemon is of another version than this command. Restart it with `pairproxy up`."
         ) from None
+    if not is_of(answer, daemon.node):
+        raise gone
+    return answer
 
 
 def _reason(body: bytes) -> str:

@@ -1,4 +1,4 @@
-"""The JSON of the admin port. Seconds end in ``_s``, tokens in ``_tokens``; adding is free, renaming is not."""
+"""The JSON of the admin port. Seconds end in ``_s``, tokens in ``_tokens``. Adding is free, renaming not."""
 
 import msgspec
 
@@ -72,7 +72,7 @@ class Status(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One finished request in GET /report: when it ran where, never what was asked. Times since the run began."""
+    """A finished request in GET /report: when and where, never what. Times count from the run's start."""
 
     request: str
     node: str | None

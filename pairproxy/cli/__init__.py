@@ -4,7 +4,8 @@ Exit status: 0 done, 1 it failed (one sentence says why and what to do), 2 wrong
 """
 
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import typer
 
@@ -51,5 +52,17 @@ def main() -> None:
     except PairproxyError as error:
         typer.echo(error.sentence, err=True)
         sys.exit(1)
+    except BaseExceptionGroup as group:  # what a task group raises
+        ours, others = group.split(PairproxyError)
+        if ours is None or others is not None:
+            raise
+        for sentence in sorted({error.sentence for error in _leaves(ours)}):
+            typer.echo(sentence, err=True)
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _leaves(group: BaseExceptionGroup[Any]) -> Iterator[Any]:
+    for error in group.exceptions:
+        yield from _leaves(error) if isinstance(error, BaseExceptionGroup) else (error,)

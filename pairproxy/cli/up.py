@@ -1,5 +1,6 @@
 """pairproxy up: run the daemon in the foreground."""
 
+import contextlib
 import enum
 import logging
 import os
@@ -124,9 +125,12 @@ def _on_end_of_input(stop: Any) -> None:
     loop = asyncio.get_running_loop()
 
     def watch() -> None:
-        while sys.stdin.buffer.read(4096):
-            pass
-        loop.call_soon_threadsafe(stop)
+        # Not sys.stdin: its lock, held by this thread for ever, would abort the interpreter at its end.
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):
+                pass
+        with contextlib.suppress(RuntimeError):  # the loop is closed: it has stopped already
+            loop.call_soon_threadsafe(stop)
 
     threading.Thread(target=watch, name="end of input", daemon=True).start()
 

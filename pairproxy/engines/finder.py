@@ -46,6 +46,15 @@ def looked_for() -> tuple[str, ...]:
     )
 
 
+def nothing_found() -> str:
+    """The sentence for a machine without engines: what was looked for, and what to do."""
+    return (
+        f"There is nothing to serve: no engine answers (looked for {'; '.join(looked_for())}). "
+        "Start an engine, or bring up the embedded one with `pairproxy up --engine embedded`, "
+        "or try `pairproxy demo`."
+    )
+
+
 async def _kind_at(port: int) -> EngineKind | None:
     """Ask from the most telling question to the least; each server fails those of the others."""
     try:

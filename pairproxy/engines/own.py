@@ -1,17 +1,19 @@
 """This node's own engines, from start to stop: built, started, measured, watched."""
 
+import asyncio
+import contextlib
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from pairproxy.config import EngineSettings, Limits
-from pairproxy.core.errors import ConfigError, Unreachable
+from pairproxy.core.errors import ConfigError, Unreachable, UpstreamError
 from pairproxy.core.events import EngineLost, EngineReported, SpeedMeasured
 from pairproxy.core.models import EngineId, EngineReport
 from pairproxy.engines.build import build_engine
-from pairproxy.engines.calibrate import KINDS, calibrate
+from pairproxy.engines.calibrate import KINDS, TIMEOUT_S, calibrate
 from pairproxy.engines.embedded import EmbeddedEngine
 from pairproxy.engines.model_fetch import Progress
 from pairproxy.engines.monitor import EngineMonitor
@@ -19,6 +21,8 @@ from pairproxy.interfaces import Engine, Tell
 from pairproxy.upstreams import Upstream
 
 _log = logging.getLogger(__name__)
+
+FOUND_S = 1.0  # an engine that was found answers in milliseconds; one that is off must not hold up the others
 
 
 class OwnEngines:
@@ -36,7 +40,8 @@ class OwnEngines:
                 raise ConfigError(f"Two engines are called {engine.id}. Leave one out of config.toml.")
             self._engines[engine.id] = engine
         self._upstreams = {engine.id: Upstream(engine, limits=limits) for engine in self._engines.values()}
-        self._known: set[EngineId] = set()
+        self._measured: set[EngineId] = set()  # or being measured
+        self._told = {engine: asyncio.Event() for engine in self._engines}
 
     @property
     def engines(self) -> tuple[Engine, ...]:
@@ -78,12 +83,11 @@ class OwnEngines:
         """
 
         def reported(report: EngineReport) -> None:
-            is_new = report.engine not in self._known
-            self._known.add(report.engine)
-            if is_new and report.kind in KINDS and report.replicas:
+            if report.kind in KINDS and report.replicas and report.engine not in self._measured:
+                self._measured.add(report.engine)
                 spawn(f"calibrate {report.engine}", self._measure(report, tell, now))
-            else:
-                tell(EngineReported(now(), report))
+            elif report.kind not in KINDS or self._told[report.engine].is_set():
+                self._tell(report, tell, now)
 
         def lost(engine: EngineId) -> None:
             _log.warning("engine %s no longer answers", engine)
@@ -94,9 +98,28 @@ class OwnEngines:
             if isinstance(engine, EmbeddedEngine):
                 spawn(f"engine {engine.id}", engine.run())
 
+    async def until_told(self) -> None:
+        """Return when every engine was told of: an engine of our own for sure, another one if it answers."""
+        own = [engine.id for engine in self.engines if engine.kind in KINDS]
+        await self._first_news(own, TIMEOUT_S)
+        await self._first_news(self._told, FOUND_S)
+
+    async def _first_news(self, engines: Iterable[EngineId], patience_s: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                for engine in engines:
+                    await self._told[engine].wait()
+
     async def _measure(self, report: EngineReport, tell: Tell, now: Callable[[], float]) -> None:
         model = report.replicas[0][0].model
         usage = await calibrate(self._upstreams[report.engine], model, self._limits)
         if usage is not None:
             tell(SpeedMeasured(now(), report.engine, model, usage))
+        with contextlib.suppress(UpstreamError):  # the monitor will find out, too
+            report = await self._engines[report.engine].probe()  # the measurement may have loaded the model
+            self._tell(report, tell, now)
+        self._told[report.engine].set()
+
+    def _tell(self, report: EngineReport, tell: Tell, now: Callable[[], float]) -> None:
         tell(EngineReported(now(), report))
+        self._told[report.engine].set()

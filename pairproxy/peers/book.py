@@ -8,11 +8,11 @@ from pairproxy.config import Limits
 from pairproxy.core.errors import Unreachable
 from pairproxy.core.models import NodeId
 from pairproxy.interfaces import Tell
+from pairproxy.peers.announcement import HINT_CHARACTERS
 from pairproxy.peers.link import Address, PeerAddresses, PeerLink
 from pairproxy.security.trust import PeerRecord
 from pairproxy.upstreams import Upstream
 
-HINT_LENGTH = 8  # characters of the device id that an announcement carries
 MAX_UNPAIRED = 64  # announcements of strangers that status can show
 
 TlsFor = Callable[[bytes], ssl.SSLContext]
@@ -63,10 +63,14 @@ class PeerBook:
             raise Unreachable("This node is not paired.")
         return link.upstream
 
+    def is_paired(self, short: str) -> bool:
+        """Whether an announced node is a peer's, if it is who it says."""
+        return any(node[:HINT_CHARACTERS] == short for node in self._links)
+
     def hint(self, short: str, host: str, port: int, source: str) -> None:
         """Somebody announced a node at an address. Whether it is that node, its certificate will tell."""
         for node, link in self._links.items():
-            if node[:HINT_LENGTH] == short:
+            if node[:HINT_CHARACTERS] == short:
                 link.addresses.add(Address(host, port, source))
                 return
         self._unpaired[short] = f"{host}:{port}"

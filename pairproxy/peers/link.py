@@ -49,7 +49,7 @@ class PeerAddresses:
     def add(self, hint: Address) -> None:
         """Take in a hint; one that is known already only wakes the link."""
         if all((known.host, known.port) != (hint.host, hint.port) for known in self._known):
-            self._known.append(hint)
+            self._known.insert(1, hint)  # newest first, after the one in use; what failed longest ago goes
             del self._known[MAX_ADDRESSES:]
         self.news.set()
 
@@ -123,6 +123,7 @@ class PeerLink:
             self.problem = error.sentence
         except BadDocument as error:
             self.problem = str(error)
+            self._lose()
             await asyncio.sleep(RETRY_LONGEST_S)
         except TimeoutError:
             self.problem = f"it was silent for {self._limits.node_lost_s:.0f} s"

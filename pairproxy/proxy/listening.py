@@ -1,11 +1,13 @@
 """Binding the ports, and saying who has one that is taken."""
 
 import errno
+import ipaddress
 import socket
 from contextlib import suppress
 
 import psutil
 
+from pairproxy.config import parse_listen
 from pairproxy.core.errors import ConfigError, PortTaken
 
 
@@ -21,6 +23,21 @@ def bind(host: str, port: int, how_to_go_on: str) -> list[socket.socket]:
         with suppress(PortTaken, ConfigError):
             sockets.append(_bind("::1", port, how_to_go_on))
     return sockets
+
+
+def bind_plain(text: str, key: str, how_to_go_on: str) -> list[socket.socket]:
+    """bind() for the setting ``key`` of a port that asks for no proof: it never leaves this machine.
+
+    Raises ConfigError for an address that is not loopback, else what bind() raises.
+    """
+    host, port = parse_listen(text, key)
+    with suppress(ValueError):
+        if host == "localhost" or ipaddress.ip_address(host).is_loopback:
+            return bind(host, port, how_to_go_on)
+    raise ConfigError(
+        f"{key} = {text!r} could be reached from other machines. Use 127.0.0.1:{port}; "
+        "other machines come in by pairing."
+    )
 
 
 def port_of(sock: socket.socket) -> int:

@@ -96,22 +96,23 @@ def remove_private(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def exclusive(path: Path) -> Iterator[None]:
-    """Hold the lock file ``path``: one process at a time. Raises StoreError after 10 s of waiting.
+def exclusive(path: Path, *, tries: int | None = None, refusal: str | None = None) -> Iterator[None]:
+    """Hold the lock file ``path``: one process at a time. Tries every 0.05 s, ``tries`` times in all.
 
-    The lock is the kernel's, so it goes with its holder; the file itself stays and means nothing.
+    Raises StoreError, with the sentence ``refusal`` if one is given, when another process keeps it. The lock is the kernel's, so it goes with its holder; the file itself stays and means nothing.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _OPEN_FLAGS, 0o600)
     except OSError as error:
         raise StoreError(f"{path} cannot be opened: {error.strerror}.") from None
     try:
-        for _ in range(_LOCK_TRIES):
+        for _ in range(tries or _LOCK_TRIES):
             if _try_lock(descriptor):
                 break
             time.sleep(_LOCK_PAUSE_S)
         else:
-            raise StoreError(f"Another pairproxy holds {path}. Wait for it, or stop it, and start again.")
+            usual = f"Another pairproxy holds {path}. Wait for it, or stop it, and start again."
+            raise StoreError(refusal or usual)
         yield
     finally:
         os.close(descriptor)

@@ -3,16 +3,20 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from pairproxy.api.client import NoDaemon, get_status, read_daemon_file
 from pairproxy.api.schema import DaemonFile, Status
-from pairproxy.core.errors import EngineUnavailable, PairproxyError
+from pairproxy.core.errors import EngineUnavailable
 from pairproxy.security.identity import load_or_create
 from pairproxy.security.private_files import write_private
 from pairproxy.security.trust import PeerRecord, TrustStore
@@ -21,6 +25,7 @@ READY_S = 60.0  # start, load the model, measure it, find each other: about 3 s 
 STOP_S = 5.0  # after SIGTERM; nothing runs any more when the demo stops its nodes
 POLL_S = 0.05
 NAMES = "ABCDEFGH"
+PREFIX = "pairproxy-demo-"  # of the directory of a demo; its process id follows
 
 PACED_SPEEDS = (1.0, 0.6, 0.35, 0.25)
 """The paced nodes' speeds relative to the first: a desktop GPU, a small box, a laptop, an old one."""
@@ -46,16 +51,17 @@ class Cluster:
     def __init__(self, count: int, engine: str) -> None:
         self._count = count
         self._engine = engine
-        self._directory = tempfile.TemporaryDirectory(prefix="pairproxy-demo-")
+        self._directory = tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-")
         self.nodes: list[DemoNode] = []
 
     async def __aenter__(self) -> "Cluster":
         try:
-            homes = [Path(self._directory.name) / NAMES[index] for index in range(self._count)]
-            await asyncio.to_thread(_pair, homes)
-            for index, home in enumerate(homes):
-                (home / "config.toml").write_text(_config(NAMES[index], self._engine, index))
-                self.nodes.append(DemoNode(NAMES[index], home, await _start(home)))
+            await asyncio.to_thread(_sweep)
+            homes = {name: Path(self._directory.name) / name for name in NAMES[: self._count]}
+            await asyncio.to_thread(pair, homes)
+            for index, (name, home) in enumerate(homes.items()):
+                write_private(home / "config.toml", _config(name, self._engine, index).encode())
+                self.nodes.append(DemoNode(name, home, await _start(home)))
             await self._until_ready()
         except BaseException:
             await self._stop()
@@ -70,14 +76,17 @@ class Cluster:
         return get_status(node.home)
 
     async def _until_ready(self) -> None:
-        """Wait until every node serves and sees all others. Raises EngineUnavailable with a node's own words."""
+        """Wait until every node serves and sees all others. Raises EngineUnavailable in a node's own words."""
         try:
             async with asyncio.timeout(READY_S):
                 for node in self.nodes:
-                    while not await asyncio.to_thread(self._is_ready, node):
+                    while not await asyncio.to_thread(self._is_ready, node):  # noqa: ASYNC110
                         await asyncio.sleep(POLL_S)
         except TimeoutError:
-            raise PairproxyError(f"The demo's nodes did not find each other in {READY_S:.0f} s.") from None
+            raise EngineUnavailable(
+                f"The demo's nodes did not find each other in {READY_S:.0f} s. "
+                "They use multicast on loopback; see whether a firewall stops it."
+            ) from None
 
     def _is_ready(self, node: DemoNode) -> bool:
         if node.process.returncode is not None:
@@ -97,6 +106,14 @@ class Cluster:
         self._directory.cleanup()
 
 
+def _sweep() -> None:
+    """Remove what demos that were killed left in the temporary directory: there are keys in it."""
+    for directory in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        pid = directory.name.removeprefix(PREFIX).partition("-")[0]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(directory, ignore_errors=True)
+
+
 async def _ended(process: asyncio.subprocess.Process) -> None:
     try:
         async with asyncio.timeout(STOP_S):
@@ -108,32 +125,42 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 
 
 async def _start(home: Path) -> asyncio.subprocess.Process:
-    """Start a daemon that stops when this process ends, however it ends: it watches its standard input."""
     with (home / "log").open("wb") as log:
         return await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "pairproxy", "up", "--home", str(home), "--stop-on-eof",
-            stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log,
-            env={key: value for key, value in os.environ.items() if not _is_setting(key)},
+            *up_command(home),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env=node_environment(),
             start_new_session=True,  # Ctrl-C is the demo's to handle, in its own order
-        )  # fmt: skip
+        )
 
 
-def _is_setting(key: str) -> bool:
-    return key.startswith("PAIRPROXY_") and key != "PAIRPROXY_CACHE"
+def up_command(home: Path) -> list[str]:
+    """Start a daemon that stops when its starter ends, however that ends: it watches its standard input."""
+    return [sys.executable, "-m", "pairproxy", "up", "--home", str(home), "--stop-on-eof"]
 
 
-def _pair(homes: list[Path]) -> None:
-    """Let the homes trust each other: all of them are ours, so nobody has to be asked."""
-    identities = [load_or_create(home) for home in homes]
-    for home, own in zip(homes, identities, strict=True):
-        trust = TrustStore(home, own.device_id)
+def node_environment() -> dict[str, str]:
+    """The environment of such a daemon: a person's own settings are not for it, fetched models are."""
+    return {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith("PAIRPROXY_") or key == "PAIRPROXY_CACHE"
+    }
+
+
+def pair(homes: Mapping[str, Path]) -> None:
+    """Let the homes (name -> directory) trust each other: all of them are ours, so nobody has to be asked."""
+    identities = {name: load_or_create(home) for name, home in homes.items()}
+    for own, home in homes.items():
+        trust = TrustStore(home, identities[own].device_id)
         trust.load()
-        for name, other in zip(NAMES, identities, strict=False):
-            if other.device_id != own.device_id:
+        for name, other in identities.items():
+            if name != own:
                 trust.add(
                     PeerRecord(other.device_id, name, other.certificate, may_use_me=True, i_may_use=True)
                 )
-        write_private(home / "config.toml", b"")
 
 
 def _config(name: str, engine: str, index: int) -> str:

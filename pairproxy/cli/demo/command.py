@@ -1,11 +1,17 @@
 """The command: its options, its order of steps, its output."""
 
+import contextlib
 import enum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pairproxy.cli.options import Json
+
+if TYPE_CHECKING:
+    from pairproxy.cli.demo.legs import Result
+
+ENDED_BY_SIGNAL = 143  # what a shell says of a program ended by SIGTERM
 
 
 class EngineName(enum.StrEnum):
@@ -30,7 +36,8 @@ def demo(
 ) -> None:
     """Run a job of sub-agents on one node and on all, here on this machine, and compare.
 
-    Examples: `pairproxy demo`, `pairproxy demo --json`, `pairproxy demo --engine paced --nodes 3 --requests 12`.
+    Examples: `pairproxy demo`, `pairproxy demo --json`,
+    `pairproxy demo --engine paced --nodes 3 --requests 12`.
     """
     import asyncio
 
@@ -39,8 +46,31 @@ def demo(
 
     screen = Screen(is_quiet=as_json)
     plan = Plan(nodes, requests, engine.value, rounds, tokens)
-    result = asyncio.run(run_demo(plan, screen))
+
+    async def run() -> "Result":
+        _end_on_signals()
+        return await run_demo(plan, screen)
+
+    try:
+        result = asyncio.run(run())
+    except asyncio.CancelledError:  # by a signal; Ctrl-C comes as KeyboardInterrupt
+        raise typer.Exit(ENDED_BY_SIGNAL) from None
+    finally:
+        screen.close()
     if as_json:
         typer.echo(to_json(result))
     else:
         screen.report(result)
+
+
+def _end_on_signals() -> None:
+    """Let SIGTERM and a closed terminal end the demo as Ctrl-C does: after it has put everything away."""
+    import asyncio
+    import signal
+
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and task is not None:
+            with contextlib.suppress(NotImplementedError):  # Windows has no such signals to loops
+                loop.add_signal_handler(number, task.cancel)

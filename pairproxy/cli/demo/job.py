@@ -9,10 +9,10 @@ from typing import Any
 from pairproxy.core.errors import PairproxyError
 
 SYSTEM = (
-    "You are one of several sub-agents that an engineer has set to work on the same project. The project is a "
-    "small command line program that reads a folder of text files, finds the ten most frequent words and draws "
-    "a bar chart of them in the terminal. Answer only the part that you are given. Be concrete, use short "
-    "sentences, and do not repeat the task. If something is not known, say what you assume and go on."
+    "You are one of several sub-agents that an engineer has set to work on the same project. The project is "
+    "a small command line program that reads a folder of text files, finds the ten most frequent words and "
+    "draws a bar chart of them in the terminal. Answer only the part that you are given. Be concrete, use "
+    "short sentences, and do not repeat the task. If something is not known, say what you assume and go on."
 )
 TASKS = (
     "Write the user story for this program in a few sentences, from the point of view of a teacher.",
@@ -61,16 +61,41 @@ class Answer:
     end_s: float
 
 
+def load_clients() -> None:
+    """Import the clients before any leg is timed: that takes up to a second. Raises PairproxyError."""
+    try:
+        import ollama  # noqa: F401
+        import openai  # noqa: F401
+    except ImportError:
+        raise PairproxyError(
+            "The demo needs the official clients: run \"pip install 'pairproxy[demo]'\" and start again."
+        ) from None
+
+
 async def run_leg(leg: Leg, requests: int, progress: Progress) -> tuple[float, list[Answer]]:
-    """Send all requests at once; returns the makespan in seconds and the answers in the order of the tasks."""
+    """Send all requests at once; returns the makespan (seconds) and the answers in the order of the tasks."""
     began_at = time.monotonic()
-    asks = (_ask_ollama, _ask_openai)
     async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(asks[index % 2](leg, index, began_at, progress)) for index in range(requests)
-        ]
+        tasks = [group.create_task(_ask(leg, index, began_at, progress)) for index in range(requests)]
     answers = [task.result() for task in tasks]
     return max(answer.end_s for answer in answers), answers
+
+
+async def _ask(leg: Leg, index: int, began_at: float, progress: Progress) -> Answer:
+    """Ask as one sub-agent; the client's own errors become a sentence without a word of what was said."""
+    import httpx
+    import ollama
+    import openai
+
+    client, ask = (("ollama", _ask_ollama), ("openai", _ask_openai))[index % 2]
+    try:
+        return await ask(leg, index, began_at, progress)
+    except (openai.OpenAIError, ollama.ResponseError, ollama.RequestError, httpx.HTTPError, OSError) as error:
+        status = getattr(error, "status_code", None)
+        why = f"HTTP {status}" if status and status > 0 else "the connection ended"
+        raise PairproxyError(
+            f"A sub-agent ({client} client) got no whole answer: {why}. Start the demo again."
+        ) from None
 
 
 async def _ask_ollama(leg: Leg, index: int, began_at: float, progress: Progress) -> Answer:
@@ -102,7 +127,13 @@ async def _ask_openai(leg: Leg, index: int, began_at: float, progress: Progress)
     import openai
 
     async with openai.AsyncOpenAI(
-        base_url=f"http://127.0.0.1:{leg.port}/v1", api_key="none", default_headers=leg.headers, max_retries=0
+        base_url=f"http://127.0.0.1:{leg.port}/v1",
+        api_key="none",
+        default_headers=leg.headers,
+        max_retries=0,
+        http_client=openai.DefaultAsyncHttpxClient(
+            trust_env=False
+        ),  # a proxy for the web is not for loopback
     ) as client:
         raw: Any = await client.chat.completions.with_raw_response.create(
             model=leg.model,

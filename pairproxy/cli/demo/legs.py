@@ -8,7 +8,7 @@ from typing import Protocol
 from pairproxy.api.client import get_report
 from pairproxy.api.schema import NodeStatus, Record
 from pairproxy.cli.demo.cluster import Cluster, DemoNode
-from pairproxy.cli.demo.job import Answer, Leg, run_leg
+from pairproxy.cli.demo.job import Answer, Leg, load_clients, run_leg
 from pairproxy.config import cache_dir
 from pairproxy.core.accounting.comparison import Comparison, LegResult, compare, explain
 from pairproxy.core.accounting.services import Service
@@ -62,7 +62,8 @@ class Watcher(Protocol):
 
 
 async def run_demo(plan: Plan, watcher: Watcher) -> Result:
-    """Start the nodes, run all legs, stop the nodes, compare."""
+    """Start the nodes, run all legs, stop the nodes, compare. Raises PairproxyError, alone or in a group."""
+    await asyncio.to_thread(load_clients)
     if plan.engine == "embedded":
         from pairproxy.engines.model_fetch import fetch_model
 

@@ -1,6 +1,7 @@
 """The demo on a terminal: what happens while it happens, then the result; or the result as JSON."""
 
 import sys
+from contextlib import ExitStack
 from typing import Any
 
 import msgspec
@@ -11,8 +12,6 @@ from rich.table import Table
 from pairproxy.cli.demo.legs import Result
 from pairproxy.cli.progress import fetch_progress
 from pairproxy.core.models import NodeId
-
-LINE_CHARACTERS = 72
 
 
 class Screen:
@@ -25,8 +24,8 @@ class Screen:
         self._live: Live | None = None
         self._counts: list[int] = []
         self._title = ""
-        self._bar = fetch_progress()
-        self._show_fetch = self._bar.__enter__()
+        self._open = ExitStack()
+        self._show_fetch = self._open.enter_context(fetch_progress())
 
     def fetching(self, done: int, total: int) -> None:
         """The model is being fetched; bytes."""
@@ -34,7 +33,7 @@ class Screen:
 
     def starting(self, nodes: int) -> None:
         """The nodes are being started."""
-        self._bar.__exit__(None, None, None)
+        self._open.close()
         self._say(f"starting {nodes} nodes on this machine")
 
     def leg(self, round_number: int, rounds: int, is_alone: bool, requests: int) -> None:
@@ -54,10 +53,15 @@ class Screen:
 
     def leg_done(self, makespan_s: float) -> None:
         """The leg is over."""
+        self.close()
+        self._say(f"{self._title}: {len(self._counts)} requests in {makespan_s:.2f} s")
+
+    def close(self) -> None:
+        """Give the terminal back as it was, also in the middle of a leg."""
+        self._open.close()
         if self._live is not None:
             self._live.stop()
             self._live = None
-        self._say(f"{self._title}: {len(self._counts)} requests in {makespan_s:.2f} s")
 
     def report(self, result: Result) -> None:
         """The result for people."""
@@ -72,7 +76,8 @@ class Screen:
         for line in result.explanation:
             out.print(line)
         for number, answer in enumerate(result.answers, start=1):
-            out.print(f"sub-agent {number} ({answer.client}): {_one_line(answer.text)}", markup=False)
+            label = f"sub-agent {number} ({answer.client}): "
+            out.print(label + _one_line(answer.text, out.width - len(label)), markup=False, highlight=False)
 
     def _say(self, line: str) -> None:
         if not self._is_quiet:
@@ -129,6 +134,6 @@ def _per_node(result: Result) -> Table:
     return table
 
 
-def _one_line(text: str) -> str:
+def _one_line(text: str, characters: int) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= LINE_CHARACTERS else line[: LINE_CHARACTERS - 3] + "..."
+    return line if len(line) <= characters else line[: characters - 3] + "..."
