@@ -1,7 +1,9 @@
-"""The other nodes: where they are, whether they are there, what they say about themselves.
+"""The other machines: where they may be (discovery), whether they are there (link), what they publish.
 
-discovery.py     mDNS: announces this node, tells where others say they are (announcement.py, links.py)
-book.py          the paired peers; hints become addresses only of paired ones
-link.py          one peer: its addresses, the connection on which it is heard
-exchange.py      the state documents on that connection, both ways
+announcement.py  one mDNS announcement, read as the hostile input it is
+links.py         this machine's network interfaces
+discovery.py     mDNS as a source of address hints, never of trust or presence
+exchange.py      state documents, both ways: the heartbeat
+link.py          one paired peer: its addresses, its connection
+book.py          all paired peers
 """

@@ -15,6 +15,7 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 HANDSHAKE_S = 5.0  # LAN handshakes take milliseconds; asyncio's 60 s would let strangers hold sockets
 IDLE_S = 75.0  # a client's idle connection; also the deadline for the head of its next request
+SHUTDOWN_S = 0.1  # for cancelled handlers to end; to aiohttp 0 means for ever
 LINGERING_S = 2.0  # reading away the rest of a refused body, so that the client sees the answer
 AT_ONCE_S = 0.001  # aiohttp takes 0 for "wait for ever"
 HANDLERS_END_S = 1.0  # a cancelled handler has nothing to wait for
