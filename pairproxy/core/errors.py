@@ -7,8 +7,12 @@
      |   |- BadRequest            400
      |   |- NotAllowed            403  Host, Origin, or a route that peers may not use
      |   |- ModelNotFound         404
+     |   |- MethodNotAllowed      405
      |   |- BodyTooLarge          413
-     |   `- BodyTooSlow           408
+     |   |- BodyTooSlow           408
+     |   |- ExpectationFailed     417
+     |   |- CodingUnknown         501  a Transfer-Encoding other than chunked
+     |   `- VersionUnknown        505
      |- Refusal                        nobody is to blame; later it works
      |   |- QueueFull             503
      |   |- QueueTimeout          503
@@ -63,12 +67,28 @@ class ModelNotFound(RequestError):
     status = 404
 
 
+class MethodNotAllowed(RequestError):
+    status = 405
+
+
 class BodyTooLarge(RequestError):
     status = 413
 
 
 class BodyTooSlow(RequestError):
     status = 408
+
+
+class ExpectationFailed(RequestError):
+    status = 417
+
+
+class CodingUnknown(RequestError):
+    status = 501
+
+
+class VersionUnknown(RequestError):
+    status = 505
 
 
 class Refusal(PairproxyError):
