@@ -28,26 +28,26 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class NodeSettings(_Section, frozen=True):
     """[node]: how this machine is called in status and reports. Default: the host name."""
 
-    name: str = ""
+    name: str = ""  # shown to people, never announced on the network; "": the host name
 
 
 class PacedSettings(_Section, frozen=True):
     """The engine that sleeps as a GPU computes: tokens/s alone, contention, seconds to load."""
 
-    model: str = "paced:1b"
-    prefill: float = 2000.0
-    decode: float = 50.0
+    model: str = "paced:1b"  # the name it serves
+    prefill: float = 2000.0  # tokens/s alone; a small model on a desktop GPU
+    decode: float = 50.0  # tokens/s alone; the same
     beta: float = 0.15  # llama.cpp's published curve
-    load_s: float = 0.0
+    load_s: float = 0.0  # to load the model at its first request
     cached_tokens: int = 65536  # prompt tokens its prefix cache holds
 
 
 class EngineSettings(_Section, frozen=True):
     """One [[engines]] entry."""
 
-    kind: EngineKind
+    kind: EngineKind  # found engines are other programs; embedded and paced are ours
     url: str | None = None  # where a found engine answers, e.g. http://127.0.0.1:11534; None: its usual port
-    listen: str | None = None  # host:port of the client port; None: the port its clients expect; "" : none
+    listen: str | None = None  # host:port of the client port; None: where its clients look; "": none
     slots: int | None = None  # at most at once; None: what the engine says, else 1
     threads: int = 1  # of the embedded engine; 1 leaves the machine usable
     context_tokens: int = 4096  # of each slot of the embedded engine: a sub-agent's prompt and reply
@@ -67,7 +67,7 @@ class PeerSettings(_Section, frozen=True):
 class RoutingSettings(_Section, frozen=True):
     """[routing]: how a node is chosen and how long a request may wait."""
 
-    policy: str = "fastest-finish"
+    policy: str = "fastest-finish"  # or least-busy, local-only; the only one that compares seconds
     queue_limit: int = 256  # requests; the plan looks at all of them on every event
     queue_timeout_s: float = 600.0  # the clients' own patience: the OpenAI SDKs give up at 600 s
 
@@ -75,7 +75,7 @@ class RoutingSettings(_Section, frozen=True):
 class AdminSettings(_Section, frozen=True):
     """[admin]: own page and API, loopback only."""
 
-    listen: str = "127.0.0.1:11633"
+    listen: str = "127.0.0.1:11633"  # beside the peer port; nothing known uses it
 
 
 class Limits(_Section, frozen=True):
@@ -85,7 +85,7 @@ class Limits(_Section, frozen=True):
     body_deadline_s: float = 30.0  # whole body, plus the time it takes at body_floor
     body_floor_bytes_per_s: int = 256 * 1024  # slower senders than this hold memory for nothing
     header_bytes: int = 64 * 1024  # agents send long cookies and tracing headers
-    reply_header_bytes: int = 64 * 1024
+    reply_header_bytes: int = 64 * 1024  # as much as we take from clients
     connections: int = 512  # open client connections; each costs about 50 kB
     peer_connections: int = 32  # from one peer
     unauthenticated_connections: int = 16  # TLS handshakes under way
@@ -95,14 +95,14 @@ class Limits(_Section, frozen=True):
     settle_s: float = 60.0  # longest wait for an engine to drop an abandoned request
     relay_buffer_bytes: int = 256 * 1024  # written to a slow client before its upstream is paused
     tail_bytes: int = 64 * 1024  # of a reply kept for usage and the terminal record
-    state_document_bytes: int = 1024 * 1024
+    state_document_bytes: int = 1024 * 1024  # thousands of models; more is hostile or broken
     attempts: int = 3  # nodes tried before the first body byte
 
 
 class LogSettings(_Section, frozen=True):
     """[log]: to standard error."""
 
-    level: LogLevel = "info"
+    level: LogLevel = "info"  # peers that come and go, engines that fail; never a request
 
 
 class DebugSettings(_Section, frozen=True):

@@ -27,7 +27,7 @@ from pairproxy.core.errors import NothingToServe
 from pairproxy.core.models import EngineId, NodeId, Place
 from pairproxy.core.scheduler import Rules, Scheduler
 from pairproxy.dispatcher import Dispatcher
-from pairproxy.engines.finder import find_engines, nothing_found
+from pairproxy.engines.finder import find_engines, nothing_found, with_a_client_port
 from pairproxy.engines.own import OwnEngines
 from pairproxy.peers.book import PeerBook
 from pairproxy.peers.discovery import Discovery
@@ -114,7 +114,7 @@ class Daemon:
         identity = load_or_create(self._home)
         trust = TrustStore(self._home, identity.device_id)
         trust.load()
-        entries = self._settings.engines or tuple(await find_engines())
+        entries = self._settings.engines or with_a_client_port(await find_engines())
         if not entries:
             raise NothingToServe(nothing_found())
         async with AsyncExitStack() as stack:

@@ -2,14 +2,14 @@
 
     async for attempt in dispatcher.attempts(request):
         async with attempt:
-            ...                      # talk to upstreams[attempt.place]; attempt.first_byte(); attempt.finish(...)
+            ...          # talk to the upstream of attempt.place; attempt.first_byte(); attempt.finish(...)
 
 Leaving the block stamps what happened. A failure before the first byte goes round again, if the scheduler
 says so; every other failure leaves the loop as the error it is.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from types import TracebackType
 from typing import Any
 
@@ -63,7 +63,7 @@ class Attempt:
         return len(self.decision.candidates) <= 1
 
     def first_byte(self) -> None:
-        """Say that the reply's first body byte is here; from now on the client gets this reply or its ruin."""
+        """Say that the first body byte is here; from now on the client gets this reply or its ruin."""
         self._has_first_byte = True
         self._dispatcher.tell(FirstByteReceived(self._dispatcher.now(), self.id))
 
@@ -100,7 +100,7 @@ class Attempt:
     def _failed(self, error: BaseException) -> bool:
         """Stamp a failure; True: it is dealt with, go round the loop."""
         settled = not self.is_sent
-        if isinstance(error, asyncio.CancelledError):  # the client left
+        if isinstance(error, asyncio.CancelledError | ConnectionError):  # the client left
             self._is_over = True
             self._dispatcher.abandon(self, settled)
             return False
@@ -112,7 +112,7 @@ class Attempt:
             self._end(Outcome.TRUNCATED, Usage(), settled)
             if isinstance(error, ReplyTruncated):
                 return False
-            raise ReplyTruncated("The node that was answering was lost.") from None
+            raise ReplyTruncated("The node that was answering was lost. Send the request again.") from None
         self._is_over = True
         self._dispatcher.fail(self, error, settled)
         return True
@@ -134,6 +134,7 @@ class Dispatcher:
         self._waiting: dict[RequestId, asyncio.Future[Dispatch | Refuse]] = {}
         self._attempts: dict[AttemptId, Attempt] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
         self._idle: asyncio.Future[None] | None = None
 
     def now(self) -> float:
@@ -158,11 +159,12 @@ class Dispatcher:
     async def until_idle(self) -> None:
         """Return when nothing of this daemon's runs anywhere, and nothing of a peer's runs here."""
         if len(self._scheduler.running):
-            self._idle = self._idle or asyncio.get_running_loop().create_future()
+            if self._idle is None or self._idle.done():
+                self._idle = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._idle)
 
-    async def attempts(self, request: Request) -> AsyncIterator[Attempt]:
-        """Every attempt the scheduler grants to a request, one after the other.
+    async def attempts(self, request: Request) -> AsyncGenerator[Attempt, None]:
+        """Every attempt the scheduler grants to a request, one after the other; to be closed (aclosing).
 
         Raises the error that ended the request: a Refusal, or the last attempt's.
         """
@@ -212,7 +214,7 @@ class Dispatcher:
 
     def _is_settled(self, attempt: Attempt, settled: bool) -> bool:
         """Whether the slot is free at once; if not, watch the engine until it is."""
-        if settled or attempt.place.node != self._scheduler.own:
+        if settled or self._is_closed or attempt.place.node != self._scheduler.own:
             return True
         self._spawn(f"settle {attempt.place.engine}", self._watch(attempt))
         return False
@@ -251,7 +253,7 @@ class Dispatcher:
             self._timer.cancel()
             self._timer = None
         wakeup = self._scheduler.next_wakeup(self.now())
-        if wakeup is not None:
+        if wakeup is not None and not self._is_closed:
             delay = max(0.0, wakeup - self.now())
             self._timer = asyncio.get_running_loop().call_later(delay, self._wake)
 
@@ -260,7 +262,8 @@ class Dispatcher:
         self.tell(TimePassed(self.now()))
 
     def close(self) -> None:
-        """Stop the timer; call when no request is left."""
+        """Watch neither the time nor engines any more; what still runs may only end."""
+        self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -55,6 +55,7 @@ def up(
     """
     directory = home_or_default(home)
     settings = _settings(config, directory, log_level, engine)
+    logging.getLogger("zeroconf").setLevel(logging.WARNING)  # below, it writes out whole packets
     logging.basicConfig(
         stream=sys.stderr,
         level=settings.log.level.upper(),

@@ -27,7 +27,10 @@ class RequestArrived:
 
 @dataclass(frozen=True, slots=True)
 class RequestAbandoned:
-    """The client left. ``settled``: whether the engine is known to be free of it; if not, an EngineSettled follows."""
+    """The client left.
+
+    ``settled``: whether the engine is known to be free of it; if not, an EngineSettled follows.
+    """
 
     at: float
     request: RequestId

@@ -1,14 +1,16 @@
 """Which engines run on this machine: the ports they are known to use, asked all at once."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import msgspec
 
 from pairproxy.config import EngineKind, EngineSettings
 from pairproxy.core.errors import UpstreamError
 from pairproxy.engines.ask import ask
 from pairproxy.engines.lmstudio import is_model_list
-from pairproxy.engines.ports import HOST, PORTS
+from pairproxy.engines.ports import HOST, PORTS, client_port
 
 PROBE_TIMEOUT_S = 0.5  # for all questions to one port; an engine on loopback answers in milliseconds
 PORTS_TO_TRY = (11434, 11534, 1234, 12340, 8080, 8000)
@@ -53,6 +55,17 @@ def nothing_found() -> str:
         "Start an engine, or bring up the embedded one with `pairproxy up --engine embedded`, "
         "or try `pairproxy demo`."
     )
+
+
+def with_a_client_port(found: Sequence[EngineSettings]) -> tuple[EngineSettings, ...]:
+    """The same engines; if none of them has a client port, the first gets Ollama's.
+
+    llama.cpp and vLLM have no port of their own to stand at, and a daemon without any serves nobody.
+    """
+    if not found or any(client_port(one) is not None for one in found):
+        return tuple(found)
+    first = msgspec.structs.replace(found[0], listen=f"{HOST}:{PORTS['ollama'].usual}")
+    return (first, *found[1:])
 
 
 async def _kind_at(port: int) -> EngineKind | None:

@@ -4,6 +4,11 @@ aiohttp parses the request and keeps the connection; the reply is written past i
 taken apart and framed anew is no longer the engine's reply (and costs three times as much).
 """
 
+import asyncio
+import logging
+import socket
+import struct
+import traceback
 from collections.abc import Iterable
 from http import HTTPStatus
 
@@ -11,10 +16,16 @@ from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
 from pairproxy.core.dialects.failures import error_body, final_line
-from pairproxy.core.errors import NotAllowed, PairproxyError, RequestError
+from pairproxy.core.errors import NotAllowed, PairproxyError, QueueFull, RequestError
 from pairproxy.core.models import Dialect
 from pairproxy.proxy import headers
+from pairproxy.proxy.server import Connection
 from pairproxy.upstreams import Reply
+
+_log = logging.getLogger(__name__)
+
+STALLED_S = 60.0  # a client that takes nothing for so long holds an engine for nobody
+NDJSON = "application/x-ndjson"
 
 
 class Written(web.StreamResponse):
@@ -42,8 +53,10 @@ class Downstream:
 
     def __init__(self, request: web.BaseRequest) -> None:
         self._request = request
+        self._reply: Reply | None = None
         self._is_begun = False
         self._is_kept = request.keep_alive and request.version >= (1, 1)
+        self._last = b""  # the end of what was written
 
     def written(self) -> Written:
         """What the handler returns to aiohttp in the end."""
@@ -51,7 +64,8 @@ class Downstream:
 
     def begin(self, reply: Reply, is_from_peer: bool, extra: Iterable[tuple[str, str]] = ()) -> None:
         """Send the reply's head, with ``extra`` headers of ours. Its body follows through write()."""
-        self._is_begun = True
+        self._begin()
+        self._reply = reply
         self._is_kept = self._is_kept and reply.framing != "close"
         major, minor = min(reply.version, (1, 1))
         lines = [b"HTTP/%d.%d %d %s" % (major, minor, reply.status, reply.reason)]
@@ -63,13 +77,26 @@ class Downstream:
 
     def write(self, data: bytes) -> None:
         """Pass raw, framed bytes on at once."""
+        self._last = data if len(data) > 2 else self._last[-2:] + data
         transport = self._request.transport
         if transport is not None and not transport.is_closing():
             transport.write(data)
 
     async def drain(self) -> None:
-        """Wait until the client has taken most of what was written. Raises ConnectionError when it left."""
-        await self._request.writer.drain()
+        """Wait until the client has taken most of what was written.
+
+        Raises ConnectionError when it left, or took nothing for STALLED_S and was put out.
+        """
+        while True:
+            before = self.buffered()
+            try:
+                async with asyncio.timeout(STALLED_S):
+                    await self._request.writer.drain()
+                return
+            except TimeoutError:
+                if self.buffered() >= before:
+                    self._abort()
+                    raise ConnectionResetError("the client takes nothing") from None
 
     def buffered(self) -> int:
         """Bytes written that the client has not taken yet."""
@@ -77,13 +104,13 @@ class Downstream:
         return 0 if transport is None else transport.get_write_buffer_size()
 
     def fail(self, dialect: Dialect, error: PairproxyError, extra: tuple[tuple[str, str], ...] = ()) -> None:
-        """Answer with an error of ours, in the caller's words. After begin() the connection can only break."""
+        """End with an error of ours: as the answer, or, once a reply began, by breaking that off."""
         if self._is_begun:
-            self.break_off(dialect, error, at_chunk_boundary=False)
+            self._break_off(dialect, error)
             return
-        self._is_begun = True
+        self._begin()
         body = b"" if isinstance(error, NotAllowed) else error_body(dialect, error)
-        if isinstance(error, RequestError) and error.status != 404:
+        if isinstance(error, RequestError | QueueFull) and error.status != 404:
             self._is_kept = False  # what else comes on this connection cannot be trusted to be framed
         lines = [f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}"]
         if body:
@@ -97,12 +124,41 @@ class Downstream:
         head = "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n"
         self.write(head if self._request.method == "HEAD" else head + body)
 
-    def break_off(self, dialect: Dialect, error: PairproxyError, at_chunk_boundary: bool) -> None:
+    def fail_unexpectedly(self, dialect: Dialect, error: Exception) -> None:
+        """End after a fault of pairproxy itself. The log says where; the error's text may hold a prompt."""
+        steps = traceback.extract_tb(error.__traceback__)
+        where = " < ".join(f"{step.name}:{step.lineno}" for step in reversed(steps))
+        _log.error("a fault of pairproxy: %s in %s. Please report it.", type(error).__name__, where)
+        self.fail(dialect, PairproxyError("pairproxy failed; its log says where."))
+
+    def _begin(self) -> None:
+        self._is_begun = True
+        if isinstance(self._request.protocol, Connection):
+            self._request.protocol.is_answering = True
+
+    def _break_off(self, dialect: Dialect, error: PairproxyError) -> None:
         """End a reply that lost its node: without its terminator, so that no client takes it for whole."""
         self._is_kept = False
+        reply = self._reply
+        if reply is None:  # an answer of ours; it is whole
+            return
         line = final_line(dialect, error)
-        if at_chunk_boundary and line is not None:
+        if line is not None and self._is_between_lines(reply):
             self.write(b"%x\r\n%s\r\n" % (len(line), line))
+        if reply.framing == "close":
+            self._abort()  # an orderly end would say that this was all
+        elif self._request.transport is not None:
+            self._request.transport.close()
+
+    def _is_between_lines(self, reply: Reply) -> bool:
+        """Whether the client would read one more chunk as one more line."""
+        kind = headers.first(reply.headers, "Content-Type") or ""
+        return reply.is_at_chunk_boundary and kind.startswith(NDJSON) and self._last.endswith(b"\n\r\n")
+
+    def _abort(self) -> None:
+        """End the connection with RST, after what the system already has of it."""
         transport = self._request.transport
         if transport is not None:
-            transport.close()
+            sock = transport.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            transport.abort()

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 from pairproxy.core.dialects.meter import Meter
 from pairproxy.core.errors import (
+    BadRequest,
     BrokenReply,
     NotTrusted,
-    ReplyTruncated,
     SlotsTaken,
     Unreachable,
     UpstreamBusy,
 )
-from pairproxy.core.models import Outcome, Place
+from pairproxy.core.models import Place
 from pairproxy.dispatcher import Attempt
 from pairproxy.proxy import headers
 from pairproxy.proxy.downstream import Downstream
@@ -20,6 +20,8 @@ from pairproxy.upstreams import Outgoing, Reply, Upstream
 
 BUSY = frozenset({429, 502, 503, 504})
 """Answers that another node may better: the engine is full, restarting or behind something broken."""
+DECLINED = frozenset({429, 503})
+"""Of these, the ones that say that the engine did not begin."""
 _PEER_TYPES = ("application/json", "application/x-ndjson", "text/event-stream", "text/plain")
 
 UpstreamOf = Callable[[Place], Upstream]
@@ -28,7 +30,7 @@ UpstreamOf = Callable[[Place], Upstream]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How attempts of this daemon reach places: its own engines directly, the others through their daemons."""
+    """How this daemon reaches places: its own engines directly, the others through their daemons."""
 
     upstream: UpstreamOf
     is_peer: Callable[[Place], bool]
@@ -38,15 +40,15 @@ class Route:
 async def forward(attempt: Attempt, route: Route, outgoing: Outgoing, downstream: Downstream) -> None:
     """Carry out an attempt; its end is stamped when this returns.
 
-    Raises UpstreamError before the first body byte (the dispatcher may try another node), ReplyTruncated
-    after it (the client was told in its own dialect and its connection closed).
+    Raises UpstreamError or SlotsTaken before the first body byte (the dispatcher may try another node),
+    ReplyTruncated after it (``downstream`` has to be broken off).
     """
     is_peer = route.is_peer(attempt.place)
     upstream = route.upstream(attempt.place)
     attempt.is_sent = True
     try:
         reply = await upstream.send(outgoing)
-    except (Unreachable, NotTrusted):
+    except (Unreachable, NotTrusted, BadRequest):
         attempt.is_sent = False
         raise
     try:
@@ -64,15 +66,8 @@ async def _relay(
     meter = Meter(request.dialect, request.is_streaming, reply.status)
     downstream.begin(reply, is_peer, shown)
     attempt.first_byte()
-    try:
-        await reply.relay(downstream.write, meter.feed, downstream.drain, downstream.buffered)
-    except ReplyTruncated as error:
-        downstream.break_off(request.dialect, error, reply.is_at_chunk_boundary and request.is_streaming)
-        raise
-    outcome = meter.outcome(is_complete=True)
-    attempt.finish(outcome, meter.usage())
-    if outcome is Outcome.TRUNCATED:
-        reply.abandon()
+    await reply.relay(downstream.write, meter.feed, downstream.drain, downstream.buffered)
+    attempt.finish(meter.outcome(is_complete=True), meter.usage())
 
 
 def _shown(attempt: Attempt) -> tuple[tuple[str, str], ...]:
@@ -88,8 +83,13 @@ def _check(reply: Reply, attempt: Attempt, is_peer: bool) -> None:
     """Raise what lets another node answer, while nothing was sent to the client yet."""
     if is_peer:
         _check_peer(reply)
-    if reply.status in BUSY and not attempt.is_last_resort:
+    if attempt.is_last_resort:
+        return
+    if reply.status in BUSY:
+        attempt.is_sent = reply.status not in DECLINED
         raise UpstreamBusy("The engine is busy.")
+    if is_peer and reply.status == 404:
+        raise BrokenReply("The node no longer has the model.")
 
 
 def _check_peer(reply: Reply) -> None:
@@ -101,5 +101,5 @@ def _check_peer(reply: Reply) -> None:
     if 300 <= reply.status < 400:
         raise BrokenReply("The node answered with a redirect.")
     kind = headers.first(reply.headers, "Content-Type") or ""
-    if reply.status == 200 and not kind.startswith(_PEER_TYPES):
+    if not kind.lower().startswith(_PEER_TYPES) or headers.first(reply.headers, "Content-Encoding"):
         raise BrokenReply("The node answered with something else than a reply.")
