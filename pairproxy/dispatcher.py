@@ -10,6 +10,7 @@ says so; every other failure leaves the loop as the error it is.
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -222,7 +223,8 @@ class Dispatcher:
     async def _watch(self, attempt: Attempt) -> None:
         others = len(self._scheduler.running.at_place(attempt.place)) - 1
         try:
-            await self._settle(attempt.place.engine, others)
+            with suppress(PairproxyError):  # an engine that cannot be asked is the monitor's to judge
+                await self._settle(attempt.place.engine, others)
         finally:
             self.tell(EngineSettled(self.now(), attempt.id))
 
