@@ -1,4 +1,4 @@
-"""Reading a request body: its declared length first, then one deadline for all of it."""
+"""Taking in a request body: its declared length first, then a deadline."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,7 +6,19 @@ from collections.abc import AsyncIterator
 from aiohttp import StreamReader, web
 
 from pairproxy.config import Limits
-from pairproxy.core.errors import BadRequest, BodyTooLarge, BodyTooSlow
+from pairproxy.core.errors import BadRequest, BodyTooLarge, BodyTooSlow, ExpectationFailed
+from pairproxy.proxy.server import CONTINUE
+
+
+def say_continue(request: web.BaseRequest) -> None:
+    """Answer ``Expect: 100-continue`` when the body is about to be read. Raises ExpectationFailed."""
+    expectation = request.headers.get("Expect")
+    if expectation is None or request.version < (1, 1):
+        return
+    if expectation.lower() != "100-continue":
+        raise ExpectationFailed("The only expectation known here is 100-continue.")
+    if request.transport is not None:
+        request.transport.write(CONTINUE)
 
 
 async def read_body(request: web.BaseRequest, limits: Limits) -> bytes:
@@ -31,8 +43,19 @@ async def read_body(request: web.BaseRequest, limits: Limits) -> bytes:
 
 
 async def stream_body(request: web.BaseRequest, limits: Limits) -> AsyncIterator[bytes]:
-    """The body part by part as it comes, for requests that are passed on unread. Raises BadRequest."""
-    async for part in _parts(request.content):
+    """The body part by part as it comes, for requests that are passed on unread, whatever their size.
+
+    Raises BadRequest (broken framing), BodyTooSlow when nothing comes for ``body_deadline_s``.
+    """
+    parts = _parts(request.content)
+    while True:
+        try:
+            async with asyncio.timeout(limits.body_deadline_s):
+                part = await anext(parts, None)
+        except TimeoutError:
+            raise BodyTooSlow("The request body stopped coming.") from None
+        if part is None:
+            return
         yield part
 
 

@@ -5,23 +5,24 @@
 """
 
 import uuid
+from contextlib import aclosing
 
 from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
-from pairproxy.core.errors import BadRequest, NotAllowed, PairproxyError, QueueFull, ReplyTruncated
+from pairproxy.core.errors import PairproxyError, QueueFull
 from pairproxy.core.models import Dialect, EngineId, ModelName, NodeId, Place, Request, RequestId
 from pairproxy.dispatcher import Attempt, Dispatcher
 from pairproxy.proxy import headers
-from pairproxy.proxy.body import once, read_body, stream_body
+from pairproxy.proxy.body import once, read_body, say_continue, stream_body
 from pairproxy.proxy.downstream import Downstream
+from pairproxy.proxy.form import check_form
 from pairproxy.proxy.forward import Route, forward
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.server import Port
 from pairproxy.upstreams import Outgoing
 
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _RUN_NAME_LENGTH = 64
 
 
@@ -31,7 +32,7 @@ class ClientPort(Port):
     def __init__(
         self, own: NodeId, engine: EngineId, dispatcher: Dispatcher, route: Route, limits: Limits, gate: Gate
     ) -> None:
-        super().__init__(self._handle, limits)
+        super().__init__(self._handle, limits, waits_for_half_closed=True)
         self._own = own
         self._engine = engine
         self._dispatcher = dispatcher
@@ -41,6 +42,7 @@ class ClientPort(Port):
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         downstream = Downstream(request)
+        words = routes.dialect_of(request.raw_path)
         try:
             self._check(request)
             dialect = routes.inference_dialect(request.method, request.raw_path)
@@ -48,34 +50,37 @@ class ClientPort(Port):
                 await self._pass_through(request, downstream)
             else:
                 await self._infer(request, dialect, downstream)
-        except ReplyTruncated:
-            pass  # its client was told by the attempt
         except PairproxyError as error:
-            downstream.fail(routes.dialect_of(request.raw_path), error)
+            downstream.fail(words, error)
+        except ConnectionError:
+            raise  # the client left
+        except Exception as error:  # noqa: BLE001 aiohttp would log the error with its text
+            downstream.fail_unexpectedly(words, error)
         return downstream.written()
 
     def _check(self, request: web.BaseRequest) -> None:
         if self.connections > self._limits.connections:
             raise QueueFull("Too many connections are open; try again in a moment.", retry_after_s=1)
-        if request.version not in ((1, 0), (1, 1)):
-            raise BadRequest("Only HTTP/1.0 and HTTP/1.1 are spoken here.")
-        if request.method not in _METHODS:
-            raise BadRequest(f"The method {request.method[:16]!r} is not known here.")
-        if not request.raw_path.startswith("/"):
-            raise BadRequest("The request target has to be a path.")
+        check_form(request)
         fields = request.headers
-        self._gate.check(fields.getall("Host", []), fields.getall("Origin", []), fields.get("Sec-Fetch-Site"))
+        hosts = fields.getall("Host", [])
+        if not hosts and request.version < (1, 1):
+            hosts = ["localhost"]  # HTTP/1.0 needs none, and no browser speaks it
+        self._gate.check(hosts, fields.getall("Origin", []), fields.get("Sec-Fetch-Site"))
 
     async def _infer(self, request: web.BaseRequest, dialect: Dialect, downstream: Downstream) -> None:
-        await _say_continue(request)
+        say_continue(request)
         body = await read_body(request, self._limits)
         asked = self._asked(request, dialect, body)
-        async for attempt in self._dispatcher.attempts(asked):
-            async with attempt:
-                await forward(attempt, self._route, self._outgoing(request, body, attempt), downstream)
+        async with aclosing(self._dispatcher.attempts(asked)) as attempts:
+            async for attempt in attempts:
+                async with attempt:
+                    await forward(attempt, self._route, self._outgoing(request, body, attempt), downstream)
 
     def _asked(self, request: web.BaseRequest, dialect: Dialect, body: bytes) -> Request:
-        read = None if "Content-Encoding" in request.headers else reading.read(request.raw_path, body)
+        # What we cannot read, and a client that cannot read what a peer sends, stay with this engine.
+        stays = "Content-Encoding" in request.headers or request.version < (1, 1)
+        read = None if stays else reading.read(request.raw_path, body)
         run = request.headers.get(headers.RUN, "")[:_RUN_NAME_LENGTH]
         return Request(
             id=RequestId(uuid.uuid4().hex),
@@ -100,7 +105,7 @@ class ClientPort(Port):
                 (headers.ATTEMPT, str(attempt.id.number)),
                 (headers.ENGINE, attempt.place.engine),
             )
-            return Outgoing("POST", request.raw_path, headers.to_peer(raw, own), body)
+            return Outgoing("POST", request.raw_path, headers.to_peer(raw, body, own), body)
         is_chunked = request.content_length is None and request.can_read_body
         return Outgoing(
             request.method,
@@ -112,41 +117,22 @@ class ClientPort(Port):
 
     async def _pass_through(self, request: web.BaseRequest, downstream: Downstream) -> None:
         """Hand a request to the engine of this port unread, and its reply back."""
-        declared = request.content_length
-        if declared is None and not request.can_read_body:
-            body = None
-        else:
-            await _say_continue(request)
-            body = stream_body(request, self._limits)
+        has_body = request.content_length is not None or request.can_read_body
+        if has_body:
+            say_continue(request)
         outgoing = Outgoing(
             request.method,
             request.raw_path,
             headers.to_engine(request.raw_headers),
-            body,
+            stream_body(request, self._limits) if has_body else None,
             version=(request.version.major, request.version.minor),
         )
-        place = Place(self._own, self._engine)
-        reply = await self._route.upstream(place).send(outgoing)
+        reply = await self._route.upstream(Place(self._own, self._engine)).send(outgoing)
         try:
             downstream.begin(reply, is_from_peer=False)
             await reply.relay(downstream.write, _unseen, downstream.drain, downstream.buffered)
-        except ReplyTruncated as error:
-            is_stream = reply.is_at_chunk_boundary
-            downstream.break_off(routes.dialect_of(request.raw_path), error, is_stream)
-            raise
         finally:
             reply.abandon()
-
-
-async def _say_continue(request: web.BaseRequest) -> None:
-    """Answer ``Expect: 100-continue`` when the body is about to be read, as the engines do."""
-    expectation = request.headers.get("Expect")
-    if expectation is None or request.version < (1, 1):
-        return
-    if expectation.lower() != "100-continue":
-        raise NotAllowed("The expectation is not known here.")
-    if request.transport is not None:
-        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 def _unseen(data: bytes) -> None:

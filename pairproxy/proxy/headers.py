@@ -20,7 +20,7 @@ HOP_BY_HOP = frozenset(
     }
 )
 OWN_PREFIX = b"x-pairproxy-"
-TO_PEER = frozenset({b"content-type", b"content-length", b"content-encoding", b"accept"})
+TO_PEER = frozenset({b"content-type", b"accept"})
 FROM_PEER = frozenset(
     {
         b"content-type",
@@ -55,10 +55,14 @@ def to_engine(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     )
 
 
-def to_peer(headers: Iterable[tuple[bytes, bytes]], extra: Iterable[tuple[str, str]]) -> Headers:
-    """What a peer may learn of a request: its body's type and size, and our own account of it."""
+def to_peer(headers: Iterable[tuple[bytes, bytes]], body: bytes, extra: Iterable[tuple[str, str]]) -> Headers:
+    """What a peer may learn of a request: its body's type and size, and our own account of it.
+
+    The size is counted here: however the body came in, it goes out whole.
+    """
     kept = tuple((name, value) for name, value in headers if name.lower() in TO_PEER)
-    return kept + tuple((name.encode(), value.encode()) for name, value in extra)
+    own = tuple((name.encode(), value.encode()) for name, value in extra)
+    return (*kept, (b"Content-Length", b"%d" % len(body)), *own)
 
 
 def to_client(headers: Iterable[tuple[bytes, bytes]], is_from_peer: bool) -> Headers:

@@ -4,21 +4,23 @@ Every request is checked against the trust store anew: who was forgotten a secon
 a connection that is open. A peer's request is served here or refused; it is never sent on.
 """
 
-import ssl
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 
 from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
-from pairproxy.core.errors import BadRequest, NotAllowed, PairproxyError, QueueFull, ReplyTruncated
+from pairproxy.core.errors import BadRequest, NotAllowed, PairproxyError, QueueFull, SlotsTaken
 from pairproxy.core.models import Dialect, EngineId, NodeId, Request, RequestId
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.proxy import headers
 from pairproxy.proxy.body import read_body
 from pairproxy.proxy.downstream import Downstream
+from pairproxy.proxy.form import check_form
 from pairproxy.proxy.forward import Route, forward
 from pairproxy.proxy.server import Port
+from pairproxy.security.tls import peer_certificate
 from pairproxy.upstreams import Outgoing
 
 STATE_PATH = "/pairproxy/state"
@@ -49,6 +51,7 @@ class PeerPort(Port):
         self._send_state = send_state
         self._authority_of = authority_of
         self._open: dict[NodeId, int] = {}
+        self._serving: set[RequestId] = set()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         downstream = Downstream(request)
@@ -59,18 +62,19 @@ class PeerPort(Port):
             if self._open[peer] > self._limits.peer_connections:
                 raise QueueFull("Too many requests of this peer are open.", retry_after_s=1)
             return await self._answer(request, peer, downstream)
-        except ReplyTruncated:
-            pass
         except PairproxyError as error:
             downstream.fail(Dialect.OPENAI, error, ((headers.REFUSED, type(error).__name__),))
+        except ConnectionError:
+            raise  # the peer left
+        except Exception as error:  # noqa: BLE001 aiohttp would log the error with its text
+            downstream.fail_unexpectedly(Dialect.OPENAI, error)
         finally:
             if peer is not None:
                 self._open[peer] -= 1
         return downstream.written()
 
     def _authenticate(self, request: web.BaseRequest) -> NodeId:
-        tls = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
-        certificate = tls.getpeercert(binary_form=True) if isinstance(tls, ssl.SSLObject) else None
+        certificate = peer_certificate(request.transport)
         peer = self._peer_of(certificate) if certificate is not None else None
         if peer is None:
             raise NotAllowed("This node is not paired with you.")
@@ -79,6 +83,7 @@ class PeerPort(Port):
     async def _answer(
         self, request: web.BaseRequest, peer: NodeId, downstream: Downstream
     ) -> web.StreamResponse:
+        check_form(request)
         if request.method == "GET" and request.raw_path == STATE_PATH:
             return await self._send_state(request, peer)
         dialect = routes.inference_dialect(request.method, request.raw_path)
@@ -86,17 +91,25 @@ class PeerPort(Port):
             raise NotAllowed("Peers may ask for inference and nothing else.")
         body = await read_body(request, self._limits)
         asked = self._asked(request, peer, dialect, body)
-        async for attempt in self._dispatcher.attempts(asked):
-            async with attempt:
-                host = self._authority_of(attempt.place.engine)
-                outgoing = Outgoing(
-                    "POST",
-                    request.raw_path,
-                    headers.to_peer(request.raw_headers, (("Host", host),)),
-                    body,
-                )
-                await forward(attempt, self._route, outgoing, downstream)
+        if asked.id in self._serving:
+            raise SlotsTaken("This attempt is being served already.")
+        self._serving.add(asked.id)
+        try:
+            await self._serve(asked, request, body, downstream)
+        finally:
+            self._serving.discard(asked.id)
         return downstream.written()
+
+    async def _serve(
+        self, asked: Request, request: web.BaseRequest, body: bytes, downstream: Downstream
+    ) -> None:
+        async with aclosing(self._dispatcher.attempts(asked)) as attempts:
+            async for attempt in attempts:
+                async with attempt:
+                    own = (("Host", self._authority_of(attempt.place.engine)),)
+                    fields = headers.to_peer(request.raw_headers, body, own)
+                    outgoing = Outgoing("POST", request.raw_path, fields, body)
+                    await forward(attempt, self._route, outgoing, downstream)
 
     def _asked(self, request: web.BaseRequest, peer: NodeId, dialect: Dialect, body: bytes) -> Request:
         read = reading.read(request.raw_path, body)

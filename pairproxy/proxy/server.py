@@ -6,6 +6,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Any
 
 from aiohttp import web
 
@@ -17,25 +18,83 @@ HANDSHAKE_S = 5.0  # LAN handshakes take milliseconds; asyncio's 60 s would let 
 IDLE_S = 75.0  # a client's idle connection; also the deadline for the head of its next request
 SHUTDOWN_S = 0.1  # for cancelled handlers to end; to aiohttp 0 means for ever
 LINGERING_S = 2.0  # reading away the rest of a refused body, so that the client sees the answer
+LEFT_S = 0.3  # between looks at a client that ended its side: an engine has to stop within 1 s
 AT_ONCE_S = 0.001  # aiohttp takes 0 for "wait for ever"
 HANDLERS_END_S = 1.0  # a cancelled handler has nothing to wait for
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 _silent = logging.getLogger("pairproxy.http")
 _silent.addHandler(logging.NullHandler())
 _silent.propagate = False  # aiohttp quotes request bytes in its messages, and those may hold a prompt
 
 
+class Connection(web.RequestHandler):
+    """A connection whose client may end its side of it and still get the answer, as ``nc -N`` does.
+
+    A client that left ends its side too. If no reply begins within a moment, an interim one is sent, which
+    clients of HTTP/1.1 have to skip: what is gone answers it with a reset.
+    """
+
+    __slots__ = ("is_answering",)
+
+    is_answering: bool
+    """Whether a byte of the reply to the current request was written."""
+
+    def eof_received(self) -> bool | None:  # type: ignore[override]  # what asyncio.Protocol says
+        """Keep the connection for the reply under way if a whole request came before its end."""
+        if not self._is_waiting():
+            return None
+        self.close()  # after this reply
+        self._loop.call_later(LEFT_S, self._look, True)
+        return True
+
+    def _is_waiting(self) -> bool:
+        if self.transport is None or self.transport.get_extra_info("sslcontext") is not None:
+            return False
+        request = self._current_request
+        if request is None:
+            return bool(self._messages) and self._messages[-1][1].is_eof()
+        return request.content.is_eof() and not self.is_answering
+
+    def _look(self, may_ask: bool) -> None:
+        """See whether the client left; once, if there is no other way, by asking."""
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            return
+        sock = transport.get_extra_info("socket")
+        if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            transport.abort()
+            return
+        request = self._current_request
+        is_asking = may_ask and not self.is_answering and request is not None and request.version >= (1, 1)
+        if is_asking:
+            transport.write(CONTINUE)
+        self._loop.call_later(LEFT_S, self._look, may_ask and not is_asking)
+
+
+class _Server(web.Server):
+    """Makes our kind of connection."""
+
+    def __init__(self, handler: Handler, connection: type[web.RequestHandler], **settings: Any) -> None:
+        super().__init__(handler, handler_cancellation=True)  # a client that leaves cancels its handler
+        self._connection = connection
+        self._settings = settings
+
+    def __call__(self) -> web.RequestHandler:
+        return self._connection(self, loop=self._loop, **self._settings)
+
+
 class Port:
     """One listening port and its connections."""
 
-    def __init__(self, handler: Handler, limits: Limits) -> None:
+    def __init__(self, handler: Handler, limits: Limits, *, waits_for_half_closed: bool = False) -> None:
         self._handler = handler
         self._handling = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._server = web.Server(
+        self._server = _Server(
             self._handle_one,
-            handler_cancellation=True,  # a client that leaves cancels its handler
+            Connection if waits_for_half_closed else web.RequestHandler,
             access_log=None,
             logger=_silent,
             auto_decompress=False,
@@ -78,6 +137,8 @@ class Port:
 
     async def _handle_one(self, request: web.BaseRequest) -> web.StreamResponse:
         self._handling += 1
+        if isinstance(request.protocol, Connection):
+            request.protocol.is_answering = False
         self._idle.clear()
         try:
             return await self._handler(request)
