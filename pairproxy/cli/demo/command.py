@@ -31,7 +31,7 @@ def demo(
         ),
     ] = EngineName.EMBEDDED,
     rounds: Annotated[int, typer.Option(min=1, max=20, help="How often alone and together take turns.")] = 3,
-    tokens: Annotated[int, typer.Option(min=8, max=512, help="Length of every reply.")] = 64,
+    tokens: Annotated[int, typer.Option(min=8, max=512, help="Length of every reply.")] = 96,
     as_json: Json = False,
 ) -> None:
     """Run a job of sub-agents on one node and on all, here on this machine, and compare.

@@ -65,16 +65,10 @@ class Screen:
 
     def report(self, result: Result) -> None:
         """The result for people."""
-        out, found = self._out, result.comparison
+        out = self._out
         out.print(_per_node(result))
-        out.print(f"alone     {found.makespan_alone_s:6.2f} s   (median of {result.plan.rounds})")
-        out.print(f"together  {found.makespan_together_s:6.2f} s")
-        out.print(
-            f"speedup {found.speedup:.2f} measured, waves bound {found.bound_waves:.2f}, "
-            f"efficiency {found.efficiency:.0%} of the {found.efficiency_against} bound"
-        )
         for line in result.explanation:
-            out.print(line)
+            out.print(line, highlight=False)
         for number, answer in enumerate(result.answers, start=1):
             label = f"sub-agent {number} ({answer.client}): "
             out.print(label + _one_line(answer.text, out.width - len(label)), markup=False, highlight=False)

@@ -105,23 +105,27 @@ def explain(comparison: Comparison, names: Mapping[NodeId, str] | None = None) -
     waves = -(-c.requests // c.slots)
     legs = f"{_count(len(c.makespans_alone_s), 'leg')} and {len(c.makespans_together_s)}"
     lines = [
-        f"Alone {c.makespan_alone_s:.1f} s, together {c.makespan_together_s:.1f} s (medians of {legs}).",
-        f"Speedup {c.speedup:.2f}, measured.",
         (
-            f"Waves bound {c.bound_waves:.2f}: {_count(c.requests, 'equal request')} on"
-            f" {_count(c.slots, 'equal one-slot node')} go in {_count(waves, 'wave')}."
+            f"Alone {c.makespan_alone_s:.2f} s, together {c.makespan_together_s:.2f} s (medians of {legs}):"
+            f" speedup {c.speedup:.2f}, measured."
+        ),
+        (
+            f"Waves bound {c.requests}/ceil({c.requests}/{c.slots}) = {c.bound_waves:.2f}:"
+            f" {_count(c.requests, 'equal request')} on {_count(c.slots, 'equal slot')} go in"
+            f" {_count(waves, 'wave')}."
         ),
         (
             f"Provable bound {c.bound_provable:.2f}: with every piece at the best seen on each node,"
-            f" no schedule ends before {c.provable_makespan_s:.1f} s."
+            f" no schedule ends before {c.provable_makespan_s:.2f} s."
         ),
+        f"Efficiency {c.efficiency:.0%} of the {c.efficiency_against} bound.",
     ]
     if len(set(c.speeds.values())) > 1:
         speeds = ", ".join(f"{called.get(node, node[:8])} {speed:.2f}" for node, speed in c.speeds.items())
         lines.append(f"Speed of one slot, the node alone being 1: {speeds}.")
     if c.why:
         lines.append(c.why)
-    return [*lines, f"Efficiency {c.efficiency:.1%} of the {c.efficiency_against} bound.", *c.notes]
+    return [*lines, *c.notes]
 
 
 def _check(alone: Sequence[LegResult], together: Sequence[LegResult]) -> NodeId:
