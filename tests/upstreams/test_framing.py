@@ -128,6 +128,13 @@ def test_broken_chunks_are_noticed_and_end_at_the_last_whole_thing(bad: bytes, s
         assert framing.is_at_boundary
 
 
+def test_a_size_line_cut_before_its_line_feed_is_waited_for() -> None:
+    """A line end earlier in the same read is not taken for its own."""
+    framing = Chunked()
+    assert feed(framing, [b"1\r\nX\r\n3\r", b"\nabc\r\n0\r\n\r\n"]) == (19, b"Xabc")
+    assert framing.is_done
+
+
 def test_trailers_and_extensions_belong_to_the_message() -> None:
     """Both are legal and pass."""
     message = b"5;name=value\r\nhello\r\n0;last\r\nX-Checksum: 1\r\nY:\r\n\r\n"

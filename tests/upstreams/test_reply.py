@@ -148,6 +148,13 @@ def test_broken_framing_after_the_first_byte_is_a_truncation() -> None:
     assert may_add
 
 
+def test_what_came_whole_before_a_fault_in_the_same_read_is_relayed() -> None:
+    """The first body byte decides that it is a reply, even if its failure is known already."""
+    sink, may_add = truncated(chunked_head() + chunk(b"one\n") + b"zz\r\n", then="hang")
+    assert sink.raw == chunk(b"one\n")
+    assert may_add
+
+
 @pytest.mark.parametrize("pieces", [(head(200, ("Content-Length", "10")), b"12345"), (head(200), b"{half")])
 def test_a_body_that_stays_short_is_a_truncation(pieces: tuple[bytes, ...]) -> None:
     """Too few bytes for Content-Length, or RST where FIN would have been the end."""
