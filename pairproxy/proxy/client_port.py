@@ -106,7 +106,7 @@ class ClientPort(Port):
                 (headers.ENGINE, attempt.place.engine),
             )
             return Outgoing("POST", request.raw_path, headers.to_peer(raw, body, own), body)
-        is_chunked = request.content_length is None and request.can_read_body
+        is_chunked = "Transfer-Encoding" in request.headers
         return Outgoing(
             request.method,
             request.raw_path,

@@ -5,10 +5,8 @@ taken apart and framed anew is no longer the engine's reply (and costs three tim
 """
 
 import asyncio
-import logging
 import socket
 import struct
-import traceback
 from collections.abc import Iterable
 from http import HTTPStatus
 
@@ -19,10 +17,8 @@ from pairproxy.core.dialects.failures import error_body, final_line
 from pairproxy.core.errors import NotAllowed, PairproxyError, QueueFull, RequestError
 from pairproxy.core.models import Dialect
 from pairproxy.proxy import headers
-from pairproxy.proxy.server import Connection
+from pairproxy.proxy.server import Connection, log_fault
 from pairproxy.upstreams import Reply
-
-_log = logging.getLogger(__name__)
 
 STALLED_S = 60.0  # a client that takes nothing for so long holds an engine for nobody
 NDJSON = "application/x-ndjson"
@@ -125,10 +121,8 @@ class Downstream:
         self.write(head if self._request.method == "HEAD" else head + body)
 
     def fail_unexpectedly(self, dialect: Dialect, error: Exception) -> None:
-        """End after a fault of pairproxy itself. The log says where; the error's text may hold a prompt."""
-        steps = traceback.extract_tb(error.__traceback__)
-        where = " < ".join(f"{step.name}:{step.lineno}" for step in reversed(steps))
-        _log.error("a fault of pairproxy: %s in %s. Please report it.", type(error).__name__, where)
+        """End after a fault of pairproxy itself."""
+        log_fault(error)
         self.fail(dialect, PairproxyError("pairproxy failed; its log says where."))
 
     def _begin(self) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import ssl
+import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -23,9 +24,16 @@ AT_ONCE_S = 0.001  # aiohttp takes 0 for "wait for ever"
 HANDLERS_END_S = 1.0  # a cancelled handler has nothing to wait for
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
+_log = logging.getLogger(__name__)
 _silent = logging.getLogger("pairproxy.http")
-_silent.addHandler(logging.NullHandler())
-_silent.propagate = False  # aiohttp quotes request bytes in its messages, and those may hold a prompt
+_silent.disabled = True  # aiohttp quotes request bytes in its messages, and those may hold a prompt
+
+
+def log_fault(error: Exception) -> None:
+    """Say where pairproxy failed; never the error's text, which may hold a prompt."""
+    steps = traceback.extract_tb(error.__traceback__)
+    where = " < ".join(f"{step.name}:{step.lineno}" for step in reversed(steps))
+    _log.error("a fault of pairproxy: %s in %s. Please report it.", type(error).__name__, where)
 
 
 class Connection(web.RequestHandler):
@@ -142,6 +150,11 @@ class Port:
         self._idle.clear()
         try:
             return await self._handler(request)
+        except ConnectionError:
+            raise  # the client left
+        except Exception as error:
+            log_fault(error)
+            raise
         finally:
             self._handling -= 1
             if not self._handling:
