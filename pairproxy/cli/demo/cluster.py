@@ -76,7 +76,7 @@ class Cluster:
         return get_status(node.home)
 
     async def _until_ready(self) -> None:
-        """Wait until every node serves and sees all others. Raises EngineUnavailable in a node's own words."""
+        """Wait until every node serves and sees all others. Raises EngineUnavailable."""
         try:
             async with asyncio.timeout(READY_S):
                 for node in self.nodes:
