@@ -98,7 +98,9 @@ CASES = {
         scripts.json_reply({}),
     ),
     "a large body": Case(request(body=b'{"model":"m:1","images":["' + BIG + b'"]}'), NDJSON),
-    "a large body that is passed on": Case(request("POST /api/blobs/x HTTP/1.1", BIG), scripts.json_reply({})),
+    "a large body that is passed on": Case(
+        request("POST /api/blobs/x HTTP/1.1", BIG), scripts.json_reply({})
+    ),
     "a large reply": Case(
         request("GET /x HTTP/1.1", None),
         scripts.in_chunks([BIG[:100_001], BIG, b"end"], content_type="application/octet-stream"),
@@ -185,14 +187,17 @@ def test_each_chunk_leaves_as_it_comes() -> None:
                 await told.wait()
             await connection.send(scripts.chunk(b'{"done":true}\n') + scripts.LAST_CHUNK)
 
-        async with FakeEngine(script) as engine, Node(engine) as node:
-            async with await RawClient.open(node.port) as client:
-                await client.send(request())
-                reply = await client.head()
-                for number in range(3):
-                    assert await client.chunk(reply) == b'{"n":%d}\n' % number
-                    told.set()
-                assert await client.chunk(reply) == b'{"done":true}\n'
+        async with (
+            FakeEngine(script) as engine,
+            Node(engine) as node,
+            await RawClient.open(node.port) as client,
+        ):
+            await client.send(request())
+            reply = await client.head()
+            for number in range(3):
+                assert await client.chunk(reply) == b'{"n":%d}\n' % number
+                told.set()
+            assert await client.chunk(reply) == b'{"done":true}\n'
 
     run_async(ask())
 

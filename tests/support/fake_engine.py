@@ -92,6 +92,11 @@ class EngineConnection(asyncio.Protocol):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._transport.abort()
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the client's sockets are full."""
+        return not self._can_write.is_set()
+
     def pause(self) -> None:
         """Read nothing more, as an engine that hangs."""
         self._transport.pause_reading()

@@ -31,7 +31,7 @@ class RawReply:
 
     status_line: bytes
     headers: list[tuple[bytes, bytes]]
-    raw: bytes = b""
+    raw: bytearray = field(default_factory=bytearray)
     chunks: list[bytes] = field(default_factory=list)
     is_whole: bool = True
     """Whether the body ended as its framing says."""

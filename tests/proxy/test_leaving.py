@@ -1,0 +1,314 @@
+"""Clients that leave, wait, stall or end their side: the engine works for nobody who is gone."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from pairproxy.config import Limits
+from pairproxy.core.models import Outcome
+from pairproxy.proxy import downstream
+from tests.support import engine_scripts as scripts
+from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, eventually
+from tests.support.node import Node, Settling
+from tests.support.raw_client import RawClient, request
+from tests.support.running import run_async
+
+SILENT = scripts.raw(then="hang")
+TWO_CHUNKS = scripts.raw(
+    scripts.chunked_head(), scripts.chunk(b'{"n":1}\n'), scripts.chunk(b'{"n":2}\n'), then="hang"
+)
+DONE = scripts.ollama_chat([{"done": True}])
+Leave = Callable[[RawClient], None]
+LEAVINGS: dict[str, Leave] = {"with FIN": RawClient.leave, "with RST": RawClient.reset}
+
+
+@pytest.mark.parametrize("leave", LEAVINGS.values(), ids=LEAVINGS.keys())
+@pytest.mark.parametrize("path", ["/api/chat", "/api/pull"])
+def test_a_client_that_leaves_before_the_first_byte_frees_the_engine(leave: Leave, path: str) -> None:
+    """The engine sees its client leave within a second, though it has answered nothing yet."""
+
+    async def main() -> None:
+        async with FakeEngine(SILENT) as engine, Node(engine) as node:
+            client = await RawClient.open(node.port)
+            await client.send(request(f"POST {path} HTTP/1.1"))
+            await eventually(lambda: len(engine.requests) == 1)
+            left_at = asyncio.get_running_loop().time()
+            leave(client)
+            assert await engine.connections[0].peer_left() - left_at < 1.0
+            if path == "/api/chat":
+                (record,) = await node.recorded()
+                assert record.outcome is Outcome.CANCELLED
+
+    run_async(main())
+
+
+@pytest.mark.parametrize("leave", LEAVINGS.values(), ids=LEAVINGS.keys())
+@pytest.mark.parametrize("path", ["/api/chat", "/api/pull"])
+def test_a_client_that_leaves_in_the_middle_frees_the_engine(leave: Leave, path: str) -> None:
+    """After two chunks and then silence the leaving is noticed within a second."""
+
+    async def main() -> None:
+        async with FakeEngine(TWO_CHUNKS) as engine, Node(engine) as node:
+            client = await RawClient.open(node.port)
+            await client.send(request(f"POST {path} HTTP/1.1"))
+            reply = await client.head()
+            assert [await client.chunk(reply), await client.chunk(reply)] == [b'{"n":1}\n', b'{"n":2}\n']
+            left_at = asyncio.get_running_loop().time()
+            leave(client)
+            assert await engine.connections[0].peer_left() - left_at < 1.0
+            if path == "/api/chat":
+                (record,) = await node.recorded()
+                assert record.outcome is Outcome.CANCELLED
+
+    run_async(main())
+
+
+def test_a_client_that_sends_and_leaves_at_once_frees_the_engine() -> None:
+    """A request whose sender is gone already is not computed to its end."""
+
+    async def main() -> None:
+        async with FakeEngine(SILENT) as engine, Node(engine) as node:
+            client = await RawClient.open(node.port)
+            left_at = asyncio.get_running_loop().time()
+            client.writer.write(request())
+            client.leave()
+            await eventually(lambda: len(engine.requests) == 1)
+            assert await engine.connections[0].peer_left() - left_at < 1.0
+
+    run_async(main())
+
+
+def test_a_client_that_leaves_the_queue_is_forgotten() -> None:
+    """Its request never reaches an engine, and the next in the queue is not kept waiting by it."""
+
+    async def main() -> None:
+        go_on = asyncio.Event()
+
+        async def script(_: ParsedRequest, connection: EngineConnection) -> None:
+            await go_on.wait()
+            await connection.send(scripts.json_bytes({"done": True}))
+
+        async with FakeEngine(script) as engine, Node(engine) as node:
+            first, second, third = [await RawClient.open(node.port) for _ in range(3)]
+            for number, client in enumerate((first, second, third)):
+                await client.send(request(body=b'{"model":"m:1","stream":false,"n":%d}' % number))
+                await eventually(lambda: len(engine.requests) + node.scheduler.waiting == number + 1)  # noqa: B023
+            second.leave()
+            await eventually(lambda: node.scheduler.waiting == 1)
+            go_on.set()
+            assert (await first.reply()).status == (await third.reply()).status == 200
+            assert [b'"n":0' in one.body or b'"n":2' in one.body for one in engine.requests] == [True, True]
+            outcomes = [record.outcome for record in await node.recorded(3)]
+            assert outcomes == [Outcome.CANCELLED, Outcome.DONE, Outcome.DONE]
+            first.leave()
+            third.leave()
+
+    run_async(main())
+
+
+@pytest.mark.parametrize("chunks_first", [0, 2])
+def test_the_slot_stays_charged_until_the_engine_settled(chunks_first: int) -> None:
+    """After a client left, the next request is sent only once the engine is known to be free."""
+
+    async def main() -> None:
+        settling = Settling()
+        script = TWO_CHUNKS if chunks_first else SILENT
+        async with FakeEngine(script) as engine, Node(engine, settle=settling) as node:
+            first = await RawClient.open(node.port)
+            await first.send(request())
+            await eventually(lambda: len(engine.requests) == 1)
+            if chunks_first:
+                await first.chunk(await first.head())
+            first.leave()
+            await engine.connections[0].peer_left()
+            await eventually(lambda: settling.calls == [0])
+            engine.script = DONE
+            async with await RawClient.open(node.port) as second:
+                await second.send(request())
+                await eventually(lambda: node.scheduler.waiting == 1)
+                assert len(engine.requests) == 1
+                settling.release()
+                assert (await second.reply()).status == 200
+
+    run_async(main())
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.7])
+def test_a_client_that_ends_its_side_gets_the_full_answer(delay_s: float) -> None:
+    """Half-closing after the request is no leaving, however long the engine thinks."""
+
+    async def main() -> None:
+        script = scripts.ollama_chat([{"n": 1}, {"done": True}], gap_s=0.02, delay_s=delay_s)
+        async with FakeEngine(script) as engine, Node(engine) as node:
+            async with await RawClient.open(node.port) as client:
+                client.writer.write(request())
+                client.half_close()
+                reply = await client.reply()
+                interim = 0
+                while reply.status == 100:  # what every client of HTTP/1.1 skips
+                    interim += 1
+                    reply = await client.reply()
+                assert interim == (1 if delay_s else 0)
+                assert reply.body == b'{"n": 1}\n{"done": true}\n'
+                assert reply.is_whole
+                assert await client.end() == b""
+            (record,) = await node.recorded()
+            assert record.outcome is Outcome.DONE
+
+    run_async(main())
+
+
+def test_a_client_of_1_0_that_ends_its_side_gets_nothing_but_its_answer() -> None:
+    """HTTP/1.0 has no interim replies, so nobody asks whether the client is still there."""
+
+    async def main() -> None:
+        async def script(_: ParsedRequest, connection: EngineConnection) -> None:
+            await asyncio.sleep(0.7)
+            await connection.send(scripts.json_bytes({"done": True}))
+            connection.close()
+
+        async with (
+            FakeEngine(script) as engine,
+            Node(engine) as node,
+            await RawClient.open(node.port) as client,
+        ):
+            client.writer.write(request("POST /api/generate HTTP/1.0"))
+            client.half_close()
+            assert (await client.reply()).json() == {"done": True}
+
+    run_async(main())
+
+
+def test_half_a_request_is_no_request() -> None:
+    """A client that ends its side in the middle of a body is gone; the engine hears nothing of it."""
+
+    async def main() -> None:
+        async with FakeEngine(DONE) as engine, Node(engine) as node:
+            async with await RawClient.open(node.port) as client:
+                client.writer.write(request()[:-5])
+                client.half_close()
+                assert await client.end() == b""
+            assert engine.requests == []
+
+    run_async(main())
+
+
+CHUNK = b"x" * 65_536
+
+
+def test_a_slow_client_is_waited_for_and_costs_no_memory() -> None:
+    """The engine is paused while a client does not read; others are served meanwhile; nothing is lost."""
+
+    async def main() -> None:
+        sent = 0
+
+        async def script(incoming: ParsedRequest, connection: EngineConnection) -> None:
+            nonlocal sent
+            if b"small" in incoming.body:
+                await connection.send(scripts.json_bytes({"done": True}))
+                return
+            await connection.send(scripts.chunked_head())
+            for _ in range(400):  # 26 MB, far beyond what the sockets of both hops hold
+                await connection.send(scripts.chunk(CHUNK))
+                sent += 1
+            await connection.send(scripts.chunk(b'{"done":true}') + scripts.LAST_CHUNK)
+
+        async with FakeEngine(script) as engine, Node(engine, slots=2) as node:
+            slow = await RawClient.open(node.port, limit=2**20)
+            await slow.send(request())
+            reply = await slow.head()
+            slow.writer.transport.pause_reading()
+            (connection,) = node.client_port._server.connections
+            transport = connection.transport
+            assert transport is not None
+            limit = node.limits.relay_buffer_bytes
+            await eventually(
+                lambda: transport.get_write_buffer_size() > limit and engine.connections[0].is_stuck
+            )
+            assert sent < 300
+            assert transport.get_write_buffer_size() < limit + 300_000
+            async with await RawClient.open(node.port) as other:
+                quick = await other.ask(request(body=b'{"model":"m:1","small":1,"stream":false}'))
+                assert quick.status == 200
+            slow.writer.transport.resume_reading()
+            while await slow.chunk(reply):
+                pass
+            assert len(reply.body) == 400 * len(CHUNK) + 13
+            slow.leave()
+            assert [record.outcome for record in await node.recorded(2)] == [Outcome.DONE, Outcome.DONE]
+
+    run_async(main(), timeout=30)
+
+
+def test_a_client_that_takes_nothing_is_put_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stalled client gives its engine back after a while, and counts as one that left."""
+    monkeypatch.setattr(downstream, "STALLED_S", 0.1)
+
+    async def main() -> None:
+        async def script(_: ParsedRequest, connection: EngineConnection) -> None:
+            await connection.send(scripts.chunked_head())
+            while True:
+                await connection.send(scripts.chunk(CHUNK))
+
+        async with FakeEngine(script) as engine, Node(engine) as node:
+            stalled = await RawClient.open(node.port, limit=4096)
+            await stalled.send(request())
+            await engine_is_left(engine)
+            (record,) = await node.recorded()
+            assert record.outcome is Outcome.CANCELLED
+            with pytest.raises(ConnectionResetError):
+                await stalled.end()
+            stalled.leave()
+
+    async def engine_is_left(engine: FakeEngine) -> None:
+        await eventually(lambda: len(engine.connections) == 1)
+        await engine.connections[0].peer_left()
+
+    run_async(main())
+
+
+def test_twenty_clients_never_get_more_than_the_slots_between_them() -> None:
+    """The engine counts: never more requests at once than it has slots, and every client is answered."""
+
+    async def main() -> None:
+        running = most = 0
+
+        async def script(_: ParsedRequest, connection: EngineConnection) -> None:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await connection.send(scripts.chunked_head())
+            for number in range(3):
+                await connection.send(scripts.chunk(b'{"n":%d}\n' % number), gap_s=0.005)
+            running -= 1  # before the end goes out: a real engine is free then, too
+            await connection.send(scripts.chunk(b'{"done":true}\n') + scripts.LAST_CHUNK)
+
+        async def ask(port: int) -> bytes:
+            async with await RawClient.open(port) as client:
+                return (await client.ask(request())).body
+
+        async with FakeEngine(script) as engine, Node(engine, slots=3) as node:
+            bodies = await asyncio.gather(*(ask(node.port) for _ in range(20)))
+            assert set(bodies) == {b'{"n":0}\n{"n":1}\n{"n":2}\n{"done":true}\n'}
+            assert (most, len(engine.requests)) == (3, 20)
+            assert [record.outcome for record in node.records] == [Outcome.DONE] * 20
+
+    run_async(main())
+
+
+def test_too_many_connections_are_answered_and_closed() -> None:
+    """The connection beyond the limit learns that it is one too many, and how long to wait."""
+
+    async def main() -> None:
+        async with FakeEngine(DONE) as engine, Node(engine, limits=Limits(connections=2)) as node:
+            clients = [await RawClient.open(node.port) for _ in range(3)]
+            await eventually(lambda: node.client_port.connections == 3)
+            reply = await clients[2].ask(request())
+            assert (reply.status, reply.header("Retry-After")) == (503, b"1")
+            assert await clients[2].end() == b""
+            assert (await clients[0].ask(request())).status == 200
+            for client in clients:
+                client.leave()
+
+    run_async(main())
