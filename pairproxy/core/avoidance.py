@@ -28,12 +28,17 @@ class Avoidance:
         known = self._avoided.get(place)
         failures = known.failures if known else 0
         if isinstance(error, SlotsTaken):
-            self._avoided[place] = _Avoided(at + HOLD_BACK_S, failures)
+            self._avoid(place, at + HOLD_BACK_S, failures)
         elif isinstance(error, UpstreamBusy):
-            self._avoided[place] = _Avoided(at + BUSY_HOLD_S, failures)
+            self._avoid(place, at + BUSY_HOLD_S, failures)
         else:
             avoid_s = min(AVOID_FIRST_S * 2.0**failures, AVOID_LONGEST_S)
-            self._avoided[place] = _Avoided(at + avoid_s, failures + 1)
+            self._avoid(place, at + avoid_s, failures + 1)
+
+    def _avoid(self, place: Place, until: float, failures: int) -> None:
+        """Never shorter than what is avoided already."""
+        known = self._avoided.get(place)
+        self._avoided[place] = _Avoided(max(until, known.until) if known else until, failures)
 
     def forgive(self, place: Place) -> None:
         """A reply began there: the place works."""
@@ -48,6 +53,7 @@ class Avoidance:
                 del self._avoided[place]
 
     def is_avoided(self, place: Place, at: float) -> bool:
+        """Whether the place is left alone now, for whatever reason."""
         avoided = self._avoided.get(place)
         return avoided is not None and avoided.until > at
 

@@ -27,6 +27,8 @@ FULL_PREFILL_TOKENS = 256  # fewer are dominated by fixed costs and count for le
 MIN_DECODE_TOKENS = 8  # fewer say more about the clock than about the engine
 MIN_PREFILL_TOKENS = 16
 PRIOR_OUTPUT_TOKENS = 300.0  # median reply length of chat traffic
+PRIOR_SPREAD = 1.0  # standard deviation of the logarithm of reply lengths
+ONE_IN_TWENTY = 1.645  # standard deviations above the mean of a normal distribution
 REMEMBERED_OUTPUTS = 200  # per model
 
 
@@ -78,7 +80,7 @@ class Costs:
         """Take in one finished request.
 
         ``ttft_s`` is dispatch to first byte; ``alone_s`` is the decoding time corrected for the company it
-        had: the integral of Rates.share(concurrency) from the first byte to the last.
+        had: the integral of Rates.share(concurrency) from the first byte to the last. Zero: not known.
         """
         speed = self._speeds.setdefault((engine, model), _Speed())
         uncached = (usage.prompt_tokens or 0) - (usage.cached_tokens or 0)
@@ -91,15 +93,33 @@ class Costs:
             speed.decode.learn(tokens / alone_s, LEARNING_WEIGHT)
         if usage.load_s is not None and usage.load_s > 0.5:  # less is bookkeeping, not a load
             speed.load.learn(usage.load_s, LEARNING_WEIGHT)
-        if tokens:
-            self.learn_output(model, tokens)
 
     def learn_output(self, model: ModelName, tokens: int) -> None:
-        """Take in the length of one reply, wherever it was made."""
-        self._outputs.setdefault(model, deque(maxlen=REMEMBERED_OUTPUTS)).append(tokens)
+        """Take in the length of one reply to a client, wherever it was made; zero says nothing."""
+        if tokens > 0:
+            self._outputs.setdefault(model, deque(maxlen=REMEMBERED_OUTPUTS)).append(tokens)
 
     def expected_output(self, model: ModelName, limit: int | None) -> float:
-        """Tokens a reply is expected to have: the mean of the remembered ones, capped by the client's limit."""
-        seen = self._outputs.get(model)
-        expected = sum(seen) / len(seen) if seen else PRIOR_OUTPUT_TOKENS
-        return min(expected, float(limit)) if limit is not None and limit > 0 else expected
+        """Tokens a reply has on average, within the client's limit: prices what runs and what waits.
+
+        The prior weighs as much as one remembered reply, here and in long_output: the first one that was
+        seen may be an odd one.
+        """
+        seen = self._outputs.get(model, ())
+        return _within((PRIOR_OUTPUT_TOKENS + sum(seen)) / (1 + len(seen)), limit)
+
+    def long_output(self, model: ModelName, limit: int | None) -> float:
+        """Tokens that only one reply in twenty exceeds, within the client's limit: prices a choice.
+
+        Of a log-normal distribution with the middle and spread of what was seen: a few equal replies do not
+        pass for certainty.
+        """
+        logs = [math.log(tokens) for tokens in self._outputs.get(model, ())]
+        middle = (math.log(PRIOR_OUTPUT_TOKENS) + sum(logs)) / (1 + len(logs))
+        spread_2 = (PRIOR_SPREAD**2 + sum((one - middle) ** 2 for one in logs)) / (1 + len(logs))
+        long = _within(math.exp(middle + ONE_IN_TWENTY * math.sqrt(spread_2)), limit)
+        return max(long, self.expected_output(model, limit))
+
+
+def _within(tokens: float, limit: int | None) -> float:
+    return tokens if limit is None else min(tokens, float(limit))

@@ -26,15 +26,19 @@ class LocalEngines:
         self._reports: dict[EngineId, EngineReport] = {}
 
     def report(self, report: EngineReport) -> None:
+        """Take in what probing an engine told."""
         self._reports[report.engine] = report
 
     def lose(self, engine: EngineId) -> None:
+        """Forget an engine that does not answer."""
         self._reports.pop(engine, None)
 
     def slots(self) -> dict[Place, int]:
+        """How many requests each engine runs at most; never none."""
         return {Place(self._own, engine): max(report.slots, 1) for engine, report in self._reports.items()}
 
     def rates(self, engine: EngineId, model: ModelName) -> Rates:
+        """How fast a model runs on an engine, the best known."""
         report = self._reports.get(engine)
         return self.costs.rates(engine, report.kind if report else "", model)
 
@@ -63,7 +67,8 @@ class LocalEngines:
         states = []
         for engine, report in self._reports.items():
             here = running.at_place(Place(self._own, engine))
-            others = [one for one in here if one.request.origin != reader]
+            # What the reader gave up it counts no longer, but its slot is taken until the engine is free of it.
+            others = [one for one in here if one.request.origin != reader or one.is_settling]
             states.append(
                 EngineState(
                     engine=engine,

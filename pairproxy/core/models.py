@@ -119,6 +119,7 @@ class Candidate:
     decode_s: float
     in_flight: int
     slots: int
+    margin_s: float = 0.0  # what it would take longer if the reply is one of the longest in twenty
 
     @property
     def service_s(self) -> float:

@@ -1,11 +1,21 @@
 """NodeTable: this node's view of every peer, built from their state documents."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pairproxy.core.models import EngineState, ModelName, NodeId, Place, Replica, ReplicaState, StateDocument
+from pairproxy.core.models import (
+    EngineState,
+    ModelName,
+    NodeId,
+    Place,
+    Rates,
+    Replica,
+    ReplicaState,
+    StateDocument,
+)
 
 STALE_S = 3.0  # three missed documents: no new requests there
+MAX_SLOTS = 1024  # of one engine; more is a mistake, and every slot costs memory here
 
 
 @dataclass(slots=True)
@@ -22,7 +32,10 @@ class NodeTable:
         self._views: dict[NodeId, _View] = {}
 
     def report(self, document: StateDocument, at: float) -> bool:
-        """Take in a document; answers False for one older than what is known of the same life of that node."""
+        """Take in a document; False for one older than what is known of the same life of that node.
+
+        Engines without a slot and replicas without a speed are left out: nothing can be planned with them.
+        """
         known = self._views.get(document.node)
         if (
             known is not None
@@ -30,7 +43,7 @@ class NodeTable:
             and known.document.sequence > document.sequence
         ):
             return False
-        self._views[document.node] = _View(document, at)
+        self._views[document.node] = _View(_usable(document), at)
         return True
 
     def lose(self, node: NodeId) -> None:
@@ -64,7 +77,7 @@ class NodeTable:
     def healthy(self, at: float) -> Iterator[StateDocument]:
         """The documents of nodes that take requests now: fresh, not draining."""
         for view in self._views.values():
-            if at - view.received_at <= self._stale_s and not view.document.is_draining:
+            if at < view.received_at + self._stale_s and not view.document.is_draining:
                 yield view.document
 
     def healthy_replicas(
@@ -95,3 +108,20 @@ class NodeTable:
             for state in engine.replicas
             if state.replica.model == model
         }
+
+
+def _usable(document: StateDocument) -> StateDocument:
+    engines = (
+        replace(
+            engine,
+            slots=min(engine.slots, MAX_SLOTS),
+            replicas=tuple(state for state in engine.replicas if _is_speed(state.rates)),
+        )
+        for engine in document.engines
+        if engine.slots > 0
+    )
+    return replace(document, engines=tuple(engines))
+
+
+def _is_speed(rates: Rates) -> bool:
+    return rates.prefill > 0.0 and rates.decode > 0.0 and rates.beta >= 0.0 and rates.load_s >= 0.0

@@ -27,6 +27,7 @@ class Occupancy:
 
     @property
     def slots(self) -> int:
+        """How many it has."""
         return len(self.free_in_s)
 
     @property
@@ -43,15 +44,22 @@ class Occupancy:
 MIN_REMAINING_S = 0.05  # a request that outlived its prediction still holds its slot
 
 
-def price(occupancy: Occupancy, rates: Rates, is_loaded: bool, prompt: int, output: float) -> Candidate:
-    """What ``prompt`` tokens in and ``output`` tokens out would cost at a place."""
+def price(
+    occupancy: Occupancy, rates: Rates, is_loaded: bool, prompt: int, output: float, long_output: float
+) -> Candidate:
+    """What ``prompt`` tokens in and ``output`` tokens out would cost at a place.
+
+    ``long_output`` is the length that hardly any reply exceeds; what it costs more is the candidate's margin.
+    """
     company = min(occupancy.in_flight, occupancy.slots - 1) + 1
+    rate = rates.decode * rates.share(company)
     return Candidate(
         place=occupancy.place,
         wait_s=occupancy.wait_s,
         load_s=0.0 if is_loaded else rates.load_s,
         prefill_s=prompt / rates.prefill,
-        decode_s=output / (rates.decode * rates.share(company)),
+        decode_s=output / rate,
         in_flight=occupancy.in_flight,
         slots=occupancy.slots,
+        margin_s=(long_output - output) / rate,
     )

@@ -42,11 +42,12 @@ class Pricing:
         self, request: Request, excluded: Collection[Place], occupancies: dict[Place, Occupancy], at: float
     ) -> list[Candidate]:
         """Where the request may run, priced. Avoided places only if there are no others."""
-        output = self._local.costs.expected_output(request.model, request.max_output_tokens)
+        costs, limit = self._local.costs, request.max_output_tokens
+        output, long = costs.expected_output(request.model, limit), costs.long_output(request.model, limit)
         priced: list[Candidate] = []
         last_resort: list[Candidate] = []
         for place, rates, is_loaded in self.places(request, excluded, at):
-            candidate = price(occupancies[place], rates, is_loaded, request.prompt_tokens, output)
+            candidate = price(occupancies[place], rates, is_loaded, request.prompt_tokens, output, long)
             if not self._avoidance.is_avoided(place, at):
                 priced.append(candidate)
             elif not self._avoidance.is_held_back(place, at):
@@ -58,16 +59,18 @@ class Pricing:
     ) -> Iterator[tuple[Place, Rates, bool]]:
         """Places with the request's replica: (place, rates, is it loaded). This node's come first.
 
-        A peer's request, and one that must stay here, sees this node only. A model that nobody lists goes
-        to the engine whose port was called: its answer is the authoritative one.
+        A peer's request, and one that must stay here, sees this node only; a peer's, the engine it chose. A
+        model that nobody lists goes to the engine whose port was called: its answer is the authoritative one.
         """
         here = list(self._local.places(request.model, request.engine))
+        if request.origin is not None and request.engine:
+            here = [one for one in here if one[0].engine == request.engine]
         stays = request.origin is not None or request.local_only
         is_elsewhere = not request.local_only and self._nodes.knows(request.model)
         if not here and request.engine is not None and request.origin is None and not is_elsewhere:
             here = list(self._local.unlisted(request.model, request.engine))
-        for place, _, rates, is_loaded in here:
-            if place not in excluded:
+        for place, replica, rates, is_loaded in here:
+            if place not in excluded and replicas.is_same(replica, here[0][1]):
                 yield place, rates, is_loaded
         if stays:
             return
@@ -79,7 +82,8 @@ class Pricing:
     def known_places(self, at: float) -> dict[Place, tuple[int, dict[ModelName, Rates]]]:
         """Every healthy place: its slots, and the rates of each model it holds."""
         known = {
-            place: (slots, self._local.all_rates(place.engine)) for place, slots in self._local.slots().items()
+            place: (slots, self._local.all_rates(place.engine))
+            for place, slots in self._local.slots().items()
         }
         for document in self._nodes.healthy(at):
             for engine in document.engines:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from pairproxy.core.models import AttemptId, NodeId, Place, Rates, Request
 
+LATE_TIMES = 3.0  # one reply in twenty is three times as long as the mean (log-normal of spread 1)
+
 
 @dataclass(slots=True)
 class Running:
@@ -18,11 +20,17 @@ class Running:
     expected_s: float  # service, as predicted at dispatch
     first_byte_at: float | None = None
     alone_s: float = 0.0  # decoding time, corrected for company (costs.Costs.learn)
+    was_cold: bool = False  # whether its model had to be loaded first
     is_settling: bool = False  # over for its client, but the engine may still be at it
 
     def remaining_s(self, at: float) -> float:
-        """Expected seconds until the slot is free."""
-        return self.dispatched_at + self.expected_s - at
+        """Expected seconds until the slot is free; zero and below when it should be already.
+
+        What takes LATE_TIMES as long as expected is believed to hang, and the longer, the more: its place is
+        not "free in a moment" for ever.
+        """
+        ran_s = at - self.dispatched_at
+        return max(self.expected_s - ran_s, ran_s - LATE_TIMES * self.expected_s)
 
 
 class RunningTable:
@@ -39,6 +47,7 @@ class RunningTable:
         return len(self._running)
 
     def get(self, attempt: AttemptId) -> Running | None:
+        """The attempt, if it holds a slot."""
         return self._running.get(attempt)
 
     def of_request(self, request_id: str) -> Running | None:
@@ -49,16 +58,20 @@ class RunningTable:
         return None
 
     def at_place(self, place: Place) -> list[Running]:
+        """What holds a slot of a place."""
         return [running for running in self._running.values() if running.place == place]
 
     def at_node(self, node: NodeId) -> list[Running]:
+        """What holds a slot of a node."""
         return [running for running in self._running.values() if running.place.node == node]
 
     def add(self, running: Running) -> None:
+        """An attempt takes its slot."""
         self._running[running.attempt] = running
 
-    def remove(self, attempt: AttemptId) -> Running | None:
-        return self._running.pop(attempt, None)
+    def remove(self, attempt: AttemptId) -> None:
+        """An attempt gives back its slot, if it has one."""
+        self._running.pop(attempt, None)
 
     def count_time(self, at: float) -> None:
         """Credit the time since the last event to every decoding request; call before any change."""

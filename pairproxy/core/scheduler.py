@@ -14,23 +14,13 @@ The rule, in the order of the code:
    refusal (the slot went to somebody else) blames nobody and is planned again.
 """
 
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from pairproxy.core.avoidance import Avoidance
 from pairproxy.core.commands import BreakOff, Command, Dispatch, Enqueue, Refuse
 from pairproxy.core.costs import Costs
-from pairproxy.core.errors import (
-    Draining,
-    ModelNotFound,
-    NodeGone,
-    PairproxyError,
-    QueueFull,
-    QueueTimeout,
-    SlotsTaken,
-    UpstreamBusy,
-)
+from pairproxy.core.errors import Draining, NodeGone, QueueFull, QueueTimeout, SlotsTaken, UpstreamBusy
 from pairproxy.core.events import (
     AttemptFailed,
     AttemptFinished,
@@ -49,25 +39,22 @@ from pairproxy.core.events import (
 from pairproxy.core.local import LocalEngines
 from pairproxy.core.models import (
     AttemptId,
-    Candidate,
-    Decision,
     ModelName,
     NodeId,
     Outcome,
     Place,
     Rates,
-    Request,
     RequestId,
     StateDocument,
 )
 from pairproxy.core.nodes import NodeTable
-from pairproxy.core.policies import POLICIES
+from pairproxy.core.planner import Placed, Planner, no_such_model
 from pairproxy.core.pricing import Pricing
+from pairproxy.core.queue import RequestQueue, Waiting
 from pairproxy.core.running import Running, RunningTable
 
 PROTOCOL = 1  # of the state document and of requests between nodes
 MIN_WAKEUP_S = 0.01  # two wake-ups are never closer: rounding must not make the daemon spin
-NOWHERE_S = 10.0  # how long a request waits for a model that some node had and none has now
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +65,6 @@ class Rules:
     queue_limit: int = 256
     queue_timeout_s: float = 600.0
     attempts: int = 3
-
-
-@dataclass(slots=True)
-class _Waiting:
-    request: Request
-    arrived_at: float
-    attempts: int = 0  # dispatched so far
-    failures: int = 0
-    excluded: set[Place] = field(default_factory=set)
-    last_error: PairproxyError | None = None
-    is_announced: bool = False  # whether Enqueue was said
 
 
 class Scheduler:
@@ -103,9 +79,9 @@ class Scheduler:
         self._avoidance = Avoidance()
         self._pricing = Pricing(self.local, self.nodes, self.running, self._avoidance)
         self.is_draining = False
-        self._queue: deque[_Waiting] = deque()
-        self._served: dict[RequestId, _Waiting] = {}  # dispatched, not over
-        self._turn = 0
+        self._queue = RequestQueue(self.rules.queue_timeout_s)
+        self._served: dict[RequestId, Waiting] = {}  # dispatched, not over
+        self._planner = Planner(self.rules.policy, self._pricing)
 
     # --- the entrance -----------------------------------------------------------------------------------
 
@@ -120,11 +96,11 @@ class Scheduler:
 
     def next_wakeup(self, at: float) -> float | None:
         """When handle(TimePassed) is due if nothing else happens before; None: never."""
-        if not self._queue:
+        deadline = self._queue.next_deadline()
+        if deadline is None:
             return None
-        times = [waiting.arrived_at + self._patience_s(waiting.request, at) for waiting in self._queue]
-        times += [time for time in (self._avoidance.next_end(at), self.nodes.next_stale(at)) if time]
-        return max(min(times), at + MIN_WAKEUP_S)
+        others = (self._avoidance.next_end(at), self.nodes.next_stale(at))
+        return max(min([deadline, *(time for time in others if time is not None)]), at + MIN_WAKEUP_S)
 
     @property
     def waiting(self) -> int:
@@ -165,7 +141,8 @@ class Scheduler:
             case AttemptFailed():
                 self._fail(event, commands)
             case EngineSettled(_, attempt):
-                self.running.remove(attempt)
+                if (running := self.running.get(attempt)) is not None and running.is_settling:
+                    self.running.remove(attempt)
             case EngineReported(_, report):
                 self.local.report(report)
             case EngineLost(_, engine):
@@ -182,35 +159,33 @@ class Scheduler:
 
     def _arrive(self, event: RequestArrived, commands: list[Command]) -> None:
         request = event.request
-        waiting = _Waiting(request, event.at)
-        if request.origin is not None:
+        if self.rules.policy == "local-only":
+            request = replace(request, local_only=True)
+        waiting = Waiting(request, event.at)
+        if self._is_here(request.id):
+            commands.append(Refuse(request.id, SlotsTaken("This request is here already.")))
+        elif request.origin is not None:
             self._admit_guest(waiting, event.at, commands)
         elif not self._pricing.is_known(request):
-            commands.append(Refuse(request.id, _no_such_model(request.model)))
+            commands.append(Refuse(request.id, no_such_model(request.model)))
         elif len(self._queue) >= self.rules.queue_limit:
             sentence = f"{len(self._queue)} requests are waiting already; try again in a moment."
-            commands.append(
-                Refuse(request.id, QueueFull(sentence, retry_after_s=self._retry_after(event.at)))
-            )
+            full = QueueFull(sentence, retry_after_s=self._retry_after(event.at))
+            commands.append(Refuse(request.id, full))
         else:
             self._queue.append(waiting)
 
-    def _admit_guest(self, waiting: _Waiting, at: float, commands: list[Command]) -> None:
+    def _admit_guest(self, waiting: Waiting, at: float, commands: list[Command]) -> None:
         request = waiting.request
         if self.is_draining:
             commands.append(Refuse(request.id, Draining("This node takes no new work.")))
-            return
-        candidates = self._pricing.candidates(request, (), self._pricing.occupancies(at), at)
-        free = [candidate for candidate in candidates if candidate.is_free]
-        if not candidates:
-            commands.append(Refuse(request.id, _no_such_model(request.model)))
-        elif not free:
-            commands.append(Refuse(request.id, SlotsTaken("All slots of this node are in use.")))
+        elif isinstance(admitted := self._planner.admit(waiting, at), Placed):
+            self._dispatch(admitted, at, commands)
         else:
-            self._dispatch(waiting, free, *self._pick(free), at, commands)
+            commands.append(Refuse(request.id, admitted))
 
     def _abandon(self, event: RequestAbandoned) -> None:
-        self._queue = deque(waiting for waiting in self._queue if waiting.request.id != event.request)
+        self._queue.remove(event.request)
         self._served.pop(event.request, None)
         running = self.running.of_request(event.request)
         if running is not None:
@@ -221,24 +196,20 @@ class Scheduler:
         if running is None or running.is_settling:
             return
         self._served.pop(event.attempt.request, None)
-        if (
-            running.place.node == self.own
-            and event.outcome is Outcome.DONE
-            and running.first_byte_at is not None
-        ):
-            ttft_s = running.first_byte_at - running.dispatched_at
-            self.local.costs.learn(
-                running.place.engine, running.request.model, event.usage, ttft_s, running.alone_s
-            )
-        elif event.usage.output_tokens:
-            self.local.costs.learn_output(running.request.model, event.usage.output_tokens)
+        model, usage = running.request.model, event.usage
+        if event.outcome is Outcome.DONE:
+            self.local.costs.learn_output(model, usage.output_tokens or 0)
+            if running.place.node == self.own and running.first_byte_at is not None:
+                # A cold model's first byte says more of loading than of reading the prompt.
+                ttft_s = 0.0 if running.was_cold else running.first_byte_at - running.dispatched_at
+                self.local.costs.learn(running.place.engine, model, usage, ttft_s, running.alone_s)
         self._release(running, event.settled)
 
     def _fail(self, event: AttemptFailed, commands: list[Command]) -> None:
         running = self.running.get(event.attempt)
-        waiting = self._served.pop(event.attempt.request, None)
-        if running is None or waiting is None:
+        if running is None or running.is_settling:
             return
+        waiting = self._served.pop(event.attempt.request)
         self._release(running, event.settled)
         if running.place.node != self.own or isinstance(event.error, UpstreamBusy):
             self._avoidance.blame(running.place, event.error, event.at)  # the monitor judges our own engines
@@ -250,19 +221,17 @@ class Scheduler:
             waiting.request.origin is not None
             or not event.error.may_retry
             or waiting.failures >= self.rules.attempts
-            or not any(True for _ in self._pricing.places(waiting.request, waiting.excluded, event.at))
+            or not self._has_place(waiting, event.at)
         )
         if is_over:
             commands.append(Refuse(waiting.request.id, event.error))
         else:
-            waiting.is_announced = False
-            self._queue.appendleft(waiting)
+            self._queue.put_back(waiting)
 
     def _lose(self, node: NodeId, commands: list[Command]) -> None:
         self.nodes.lose(node)
-        for running in self.running.at_node(node):
-            if not running.is_settling:
-                commands.append(BreakOff(running.attempt, NodeGone("The node stopped answering.")))
+        error = NodeGone("The node stopped answering.")
+        commands += [BreakOff(running.attempt, error) for running in self.running.at_node(node)]
 
     def _release(self, running: Running, settled: bool) -> None:
         if settled or running.place.node != self.own:
@@ -273,74 +242,49 @@ class Scheduler:
     # --- the plan ---------------------------------------------------------------------------------------
 
     def _plan(self, at: float, commands: list[Command]) -> None:
-        occupancies = self._pricing.occupancies(at)
-        still_waiting: deque[_Waiting] = deque()
-        while self._queue and any(occupancy.wait_s <= 0.0 for occupancy in occupancies.values()):
-            waiting = self._queue.popleft()
-            candidates = self._pricing.candidates(waiting.request, waiting.excluded, occupancies, at)
-            if not candidates:
-                still_waiting.append(waiting)
-                continue
-            pick, reason = self._pick(candidates)
-            if pick.is_free:
-                self._dispatch(waiting, candidates, pick, reason, at, commands)
-            else:
-                still_waiting.append(waiting)
-            occupancies[pick.place].take(pick.service_s)
-        self._queue = still_waiting + self._queue
-        for ahead, waiting in enumerate(self._queue):
+        placed, rest = self._planner.walk(self._queue, at)
+        self._queue.keep(rest)
+        for one in placed:
+            self._dispatch(one, at, commands)
+        for ahead, waiting in enumerate(rest):
             if not waiting.is_announced:
                 waiting.is_announced = True
                 commands.append(Enqueue(waiting.request.id, ahead))
 
-    def _pick(self, candidates: list[Candidate]) -> tuple[Candidate, str]:
-        return POLICIES[self.rules.policy](candidates, self._turn)
-
-    def _dispatch(
-        self,
-        waiting: _Waiting,
-        candidates: list[Candidate],
-        pick: Candidate,
-        reason: str,
-        at: float,
-        commands: list[Command],
-    ) -> None:
-        self._turn += 1
+    def _dispatch(self, placed: Placed, at: float, commands: list[Command]) -> None:
+        waiting, pick = placed.waiting, placed.pick
         waiting.attempts += 1
-        attempt = AttemptId(waiting.request.id, waiting.attempts)
-        self._served[waiting.request.id] = waiting
-        rates = self._pricing.rates(pick.place, waiting.request.model)
-        self.running.add(Running(attempt, waiting.request, pick.place, rates, at, pick.service_s))
-        decision = Decision(pick.place, self.rules.policy, reason, tuple(candidates))
-        commands.append(Dispatch(attempt, decision))
+        request, attempt = waiting.request, AttemptId(waiting.request.id, waiting.attempts)
+        rates, is_cold = self._pricing.rates(pick.place, request.model), pick.load_s > 0.0
+        self._served[request.id] = waiting
+        self.running.add(Running(attempt, request, pick.place, rates, at, pick.service_s, was_cold=is_cold))
+        commands.append(Dispatch(attempt, placed.decision))
 
     # --- waiting too long -------------------------------------------------------------------------------
 
-    def _patience_s(self, request: Request, at: float) -> float:
-        """How long a request may wait: long where a place works, short where none has its model now."""
-        here = any(True for _ in self._pricing.places(request, (), at))
-        return self.rules.queue_timeout_s if here else min(NOWHERE_S, self.rules.queue_timeout_s)
-
     def _refuse_overdue(self, at: float, commands: list[Command]) -> None:
-        kept: deque[_Waiting] = deque()
-        for waiting in self._queue:
-            waited_s = at - waiting.arrived_at
-            if waited_s < NOWHERE_S or waited_s < self._patience_s(waiting.request, at):
-                kept.append(waiting)
-                continue
-            sentence = f"Waited {waited_s:.0f} s and no slot came free for {waiting.request.model}."
-            error = waiting.last_error or QueueTimeout(sentence, retry_after_s=self._retry_after(at))
-            commands.append(Refuse(waiting.request.id, error))
-        self._queue = kept
+        for waiting in self._queue.take_overdue(at, lambda waiting: self._has_place(waiting, at)):
+            model, waited_s = waiting.request.model, at - waiting.arrived_at
+            why = "no slot came free for" if waiting.nowhere_since is None else "no node answers that has"
+            sentence = f"Waited {waited_s:.0f} s and {why} {model}."
+            late = QueueTimeout(sentence, retry_after_s=self._retry_after(at))
+            commands.append(Refuse(waiting.request.id, waiting.last_error or late))
+
+    def _has_place(self, waiting: Waiting, at: float) -> bool:
+        """Whether any place works, free or not, that the request may still try."""
+        return any(True for _ in self._pricing.places(waiting.request, waiting.excluded, at))
+
+    def _is_here(self, request: RequestId) -> bool:
+        """Whether a request by this id waits or holds a slot: a second one would be counted as the first."""
+        return (
+            request in self._served
+            or request in self._queue
+            or any(running.attempt.request == request for running in self.running)
+        )
 
     def _retry_after(self, at: float) -> int:
         """Whole seconds until a slot is expected to come free, at least one."""
-        waits = [occupancy.wait_s for occupancy in self._pricing.occupancies(at).values()]
-        return max(1, round(min(waits, default=1.0)))
-
-
-def _no_such_model(model: ModelName) -> ModelNotFound:
-    return ModelNotFound(f"No node has the model {model!r}. See `pairproxy status` for what is there.")
+        return max(1, round(self._planner.first_free_s(at)))
 
 
 Listener = Callable[[Event, list[Command]], None]

@@ -1,0 +1,77 @@
+"""The walk over the queue: who goes where now, and who waits for a place that is better than a free one."""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pairproxy.core.errors import ModelNotFound, PairproxyError, SlotsTaken
+from pairproxy.core.models import Candidate, Decision, ModelName
+from pairproxy.core.policies import POLICIES
+from pairproxy.core.pricing import Pricing
+from pairproxy.core.queue import Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A request that goes to ``pick`` now."""
+
+    waiting: Waiting
+    pick: Candidate
+    decision: Decision
+
+
+class Planner:
+    """Plans with one policy; ties are broken in turn."""
+
+    def __init__(self, policy: str, pricing: Pricing) -> None:
+        self._name = policy
+        self._policy = POLICIES[policy]
+        self._pricing = pricing
+        self._turn = 0
+
+    def walk(self, queue: Iterable[Waiting], at: float) -> tuple[list[Placed], deque[Waiting]]:
+        """Plan the queue, oldest first; returns what goes now and what keeps waiting, in order.
+
+        A pick that is busy is noted in the plan, so that whoever stands behind reckons with it.
+        """
+        occupancies = self._pricing.occupancies(at)
+        placed: list[Placed] = []
+        rest: deque[Waiting] = deque()
+        for waiting in queue:
+            candidates = []
+            if any(occupancy.wait_s <= 0.0 for occupancy in occupancies.values()):
+                candidates = self._pricing.candidates(waiting.request, waiting.excluded, occupancies, at)
+            if not candidates:
+                rest.append(waiting)
+                continue
+            pick, reason = self._policy(candidates, self._turn)
+            if pick.is_free:
+                placed.append(self._place(waiting, candidates, pick, reason))
+            else:
+                rest.append(waiting)
+            occupancies[pick.place].take(pick.service_s)
+        return placed, rest
+
+    def admit(self, waiting: Waiting, at: float) -> Placed | PairproxyError:
+        """Place a peer's request in a slot that is free now; else answer why it cannot be."""
+        candidates = self._pricing.candidates(waiting.request, (), self._pricing.occupancies(at), at)
+        free = [candidate for candidate in candidates if candidate.is_free]
+        if not candidates:
+            return no_such_model(waiting.request.model)
+        if not free:
+            return SlotsTaken("All slots of this node are in use.")
+        return self._place(waiting, free, *self._policy(free, self._turn))
+
+    def first_free_s(self, at: float) -> float:
+        """Seconds until a slot is expected to come free; 1.0 where there is none."""
+        waits = [occupancy.wait_s for occupancy in self._pricing.occupancies(at).values()]
+        return min(waits, default=1.0)
+
+    def _place(self, waiting: Waiting, candidates: list[Candidate], pick: Candidate, reason: str) -> Placed:
+        self._turn += 1
+        return Placed(waiting, pick, Decision(pick.place, self._name, reason, tuple(candidates)))
+
+
+def no_such_model(model: ModelName) -> ModelNotFound:
+    """The error for a model that no node has."""
+    return ModelNotFound(f"No node has the model {model!r}. See `pairproxy status` for what is there.")
