@@ -56,12 +56,39 @@ class _Speed:
     load: _Rate = field(default_factory=_Rate)
 
 
+class _Lengths:
+    """The last lengths of a model's replies, as a log-normal distribution.
+
+    The prior weighs as much as one of them: the first that is seen may be an odd one, and a few equal ones
+    do not pass for certainty.
+    """
+
+    def __init__(self) -> None:
+        self._seen: deque[int] = deque(maxlen=REMEMBERED_OUTPUTS)
+        self.mean, self.long = self._fit()
+
+    def learn(self, tokens: int) -> None:
+        self._seen.append(tokens)
+        self.mean, self.long = self._fit()
+
+    def _fit(self) -> tuple[float, float]:
+        weight = 1 + len(self._seen)
+        mean = (PRIOR_OUTPUT_TOKENS + sum(self._seen)) / weight
+        logs = [math.log(tokens) for tokens in self._seen]
+        middle = (math.log(PRIOR_OUTPUT_TOKENS) + sum(logs)) / weight
+        spread_2 = (PRIOR_SPREAD**2 + sum((one - middle) ** 2 for one in logs)) / weight
+        return mean, max(mean, math.exp(middle + ONE_IN_TWENTY * math.sqrt(spread_2)))
+
+
+_NO_LENGTHS = _Lengths()
+
+
 class Costs:
     """What this node knows about the speed of its own engines and the length of replies."""
 
     def __init__(self) -> None:
         self._speeds: dict[tuple[EngineId, ModelName], _Speed] = {}
-        self._outputs: dict[ModelName, deque[int]] = {}
+        self._lengths: dict[ModelName, _Lengths] = {}
 
     def rates(self, engine: EngineId, kind: str, model: ModelName) -> Rates:
         """The rates of a model on an engine of this node: measured where measured, else the prior."""
@@ -97,28 +124,15 @@ class Costs:
     def learn_output(self, model: ModelName, tokens: int) -> None:
         """Take in the length of one reply to a client, wherever it was made; zero says nothing."""
         if tokens > 0:
-            self._outputs.setdefault(model, deque(maxlen=REMEMBERED_OUTPUTS)).append(tokens)
+            self._lengths.setdefault(model, _Lengths()).learn(tokens)
 
     def expected_output(self, model: ModelName, limit: int | None) -> float:
-        """Tokens a reply has on average, within the client's limit: prices what runs and what waits.
-
-        The prior weighs as much as one remembered reply, here and in long_output: the first one that was
-        seen may be an odd one.
-        """
-        seen = self._outputs.get(model, ())
-        return _within((PRIOR_OUTPUT_TOKENS + sum(seen)) / (1 + len(seen)), limit)
+        """Tokens a reply has on average, within the client's limit: prices what runs and what waits."""
+        return _within(self._lengths.get(model, _NO_LENGTHS).mean, limit)
 
     def long_output(self, model: ModelName, limit: int | None) -> float:
-        """Tokens that only one reply in twenty exceeds, within the client's limit: prices a choice.
-
-        Of a log-normal distribution with the middle and spread of what was seen: a few equal replies do not
-        pass for certainty.
-        """
-        logs = [math.log(tokens) for tokens in self._outputs.get(model, ())]
-        middle = (math.log(PRIOR_OUTPUT_TOKENS) + sum(logs)) / (1 + len(logs))
-        spread_2 = (PRIOR_SPREAD**2 + sum((one - middle) ** 2 for one in logs)) / (1 + len(logs))
-        long = _within(math.exp(middle + ONE_IN_TWENTY * math.sqrt(spread_2)), limit)
-        return max(long, self.expected_output(model, limit))
+        """Tokens that only one reply in twenty exceeds, within the client's limit: prices a choice."""
+        return _within(self._lengths.get(model, _NO_LENGTHS).long, limit)
 
 
 def _within(tokens: float, limit: int | None) -> float:
