@@ -83,14 +83,12 @@ async def run_leg(leg: Leg, requests: int, progress: Progress) -> tuple[float, l
 
 async def _ask(leg: Leg, index: int, began_at: float, progress: Progress) -> Answer:
     """Ask as one sub-agent; the client's own errors become a sentence without a word of what was said."""
-    import httpx
-    import ollama
-    import openai
-
     client, ask = (("ollama", _ask_ollama), ("openai", _ask_openai))[index % 2]
     try:
         return await ask(leg, index, began_at, progress)
-    except (openai.OpenAIError, ollama.ResponseError, ollama.RequestError, httpx.HTTPError, OSError) as error:
+    except PairproxyError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the clients let errors of the HTTP library below them pass
         status = getattr(error, "status_code", None)
         why = f"HTTP {status}" if status and status > 0 else "the connection ended"
         raise PairproxyError(
