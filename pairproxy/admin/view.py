@@ -17,6 +17,7 @@ from pairproxy.core.accounting.report import RunReport, report_run
 from pairproxy.core.accounting.runs import Run, group_runs
 from pairproxy.core.models import EngineState, NodeId, Place
 from pairproxy.core.scheduler import Scheduler
+from pairproxy.core.whatif import best_single_node
 from pairproxy.peers.book import PeerBook
 
 
@@ -41,6 +42,7 @@ class View:
         self._discovery_problem = discovery_problem
         self._now = now
         self._started_at = now()
+        self._kept: tuple[tuple[str, int, float], RunReport] | None = None
 
     def status(self) -> Status:
         """GET /status."""
@@ -79,8 +81,12 @@ class View:
         return max(wanted, key=lambda run: run.ended_at, default=None)
 
     def _reported(self, run: Run) -> RunReport:
-        slots = self._slots()
-        return report_run(run, slots, None)
+        """The report of a run, kept until the run grows: faces ask every second, and a long run takes long."""
+        key = (run.id, len(run.records), run.ended_at)
+        if self._kept is None or self._kept[0] != key:
+            t1 = best_single_node(run, self._scheduler.places(self._now()))
+            self._kept = key, report_run(run, self._slots(), t1)
+        return self._kept[1]
 
     def _slots(self) -> dict[NodeId, int]:
         slots: dict[NodeId, int] = {}
