@@ -7,7 +7,7 @@ import re
 import socket
 import struct
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from tests.support.fake_engine import DEADLINE_S
 
@@ -81,6 +81,13 @@ class RawClient:
 
     def half_close(self) -> None:
         self.writer.write_eof()
+
+    def pause(self) -> None:
+        """Read nothing more, as a slow client."""
+        cast(asyncio.Transport, self.writer.transport).pause_reading()
+
+    def resume(self) -> None:
+        cast(asyncio.Transport, self.writer.transport).resume_reading()
 
     def leave(self) -> None:
         """Close with FIN."""
