@@ -156,12 +156,13 @@ class Daemons:
 
     def start(self, *names: str) -> list[Node]:
         """Start daemons; returns once each answers on its admin port."""
-        started = [self._start(name) for name in names]
+        started = [self.launch(name) for name in names]
         for node in started:
             until(partial(_answers, node), f"{node.name} starts")
         return started
 
-    def _start(self, name: str) -> Node:
+    def launch(self, name: str) -> Node:
+        """Start a daemon and do not wait for it."""
         log_file = self._directory / f"{name}-{len(self.nodes)}.log"
         with log_file.open("wb") as log:
             process = subprocess.Popen(
