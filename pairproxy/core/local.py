@@ -67,7 +67,7 @@ class LocalEngines:
         states = []
         for engine, report in self._reports.items():
             here = running.at_place(Place(self._own, engine))
-            # What the reader gave up it counts no longer, but its slot is taken until the engine is free of it.
+            # What the reader gave up it counts no longer, but it holds its slot until its engine is free.
             others = [one for one in here if one.request.origin != reader or one.is_settling]
             states.append(
                 EngineState(

@@ -1,0 +1,152 @@
+"""Conversations about the requests of this machine: tell an event, expect commands."""
+
+import pytest
+
+from pairproxy.core.errors import (
+    ModelNotFound,
+)
+from pairproxy.core.events import EngineLost, EngineReported
+from pairproxy.core.models import EngineId, ModelName
+from pairproxy.core.scheduler import Rules
+from tests.core.told import (
+    FAST,
+    GPU,
+    SLOW,
+    A,
+    B,
+    C,
+    Told,
+    ask,
+    document,
+    only_dispatch,
+    queued,
+    refused,
+    report,
+    sent,
+)
+
+OTHER = ModelName("other:latest")
+
+
+def test_a_request_goes_where_it_is_finished_first() -> None:
+    """With all slots free, the fastest node gets it, and the decision says why."""
+    told = Told(speed=SLOW)
+    told.hears(document(B, rates=FAST))
+    commands = told.arrives(ask("r"))
+    assert sent(commands) == [("r", B)]
+    decision = only_dispatch(commands).decision
+    assert (decision.policy, len(decision.candidates)) == ("fastest-finish", 2)
+    assert "1.10 s" in decision.reason
+
+
+def test_a_slow_free_node_stays_idle_while_the_fast_one_finishes_sooner() -> None:
+    """Waiting 1 s for a node that is four times as fast is better than beginning now; waiting 5 s is not."""
+    told = Told(speed=SLOW)
+    told.hears(document(B, rates=FAST, frees=(1.0,)))
+    assert queued(told.arrives(ask("r"))) == [("r", 0)]
+    assert sent(told.hears(document(B, rates=FAST))) == [("r", B)]
+    told.hears(document(B, rates=FAST, frees=(5.0,)))
+    assert sent(told.arrives(ask("s"))) == [("s", A)]
+
+
+def test_the_queue_is_served_in_order() -> None:
+    """Each slot that comes free goes to the request that waits longest."""
+    told = Told()
+    assert sent(told.arrives(ask("r1"))) == [("r1", A)]
+    assert [queued(told.arrives(ask(name))) for name in ("r2", "r3")] == [[("r2", 0)], [("r3", 1)]]
+    assert sent(told.finishes("r1")) == [("r2", A)]
+    assert sent(told.finishes("r2")) == [("r3", A)]
+    assert told.scheduler.waiting == 0
+
+
+def test_a_later_request_may_take_the_slow_node_that_is_no_gain_for_an_earlier_one() -> None:
+    """Behind a queue on the fast node, the slow one is worth it for whoever would wait longest."""
+    told = Told(speed=SLOW)
+    told.hears(document(B, rates=FAST))
+    assert [sent(told.arrives(ask(f"r{number}"))) for number in range(6)] == [
+        [("r0", B)], [], [], [], [("r4", A)], [],
+    ]  # fmt: skip
+
+
+def test_what_may_be_a_long_reply_stays_away_from_a_slow_node() -> None:
+    """Without a limit of the client, the choice reckons with one of the longest replies in twenty."""
+    told = Told(speed=SLOW)
+    told.hears(document(B, rates=FAST))
+    told.arrives(ask("first", limit=None))
+    assert [sent(told.arrives(ask(f"r{number}", limit=None))) for number in range(5)] == [[]] * 5
+
+
+def test_a_model_that_nobody_lists_goes_to_the_engine_that_was_called() -> None:
+    """Its answer is the authoritative one; and the request holds a slot like every other."""
+    told = Told()
+    assert sent(told.arrives(ask("r1", model=OTHER, engine=GPU))) == [("r1", A)]
+    assert queued(told.arrives(ask("r2"))) == [("r2", 0)]
+    assert sent(told.finishes("r1")) == [("r2", A)]
+
+
+def test_a_model_that_nobody_has_is_refused() -> None:
+    """Without an engine that was called there is nobody to ask."""
+    assert refused(Told().arrives(ask("r", model=OTHER))) == [("r", ModelNotFound)]
+
+
+def test_a_model_that_only_a_peer_has_runs_there() -> None:
+    """Also when an engine of this machine was called."""
+    told = Told()
+    told.hears(document(B, model=OTHER))
+    assert sent(told.arrives(ask("r", model=OTHER, engine=GPU))) == [("r", B)]
+
+
+def test_equal_names_with_different_content_are_never_mixed() -> None:
+    """Neither a peer's model nor one of another engine here answers for the one that was called."""
+    told = Told(speed=SLOW)
+    told.hears(document(B, rates=FAST, identity="sha256:2"))
+    told.tell(EngineReported(told.at, report(8, engine=EngineId("other"), identity="sha256:3")))
+    assert [sent(told.arrives(ask(f"r{number}", engine=GPU))) for number in range(3)] == [[("r0", A)], [], []]
+    assert sent(told.finishes("r0")) == [("r1", A)]
+
+
+def test_a_draining_peer_gets_no_new_requests() -> None:
+    """It takes no new work, however fast it is."""
+    told = Told(speed=SLOW)
+    told.hears(document(B, rates=FAST, draining=True))
+    assert sent(told.arrives(ask("r"))) == [("r", A)]
+
+
+def test_a_silent_peer_gets_no_new_requests() -> None:
+    """Three seconds without a document are enough."""
+    told = Told(speed=SLOW)
+    told.hears(document(B, rates=FAST))
+    told.passes(3.0)
+    assert sent(told.arrives(ask("r"))) == [("r", A)]
+
+
+@pytest.mark.parametrize("policy", ["fastest-finish", "local-only"])
+def test_what_must_stay_here_stays_here(policy: str) -> None:
+    """By the request's own wish, or by the policy for all."""
+    told = Told(speed=SLOW, rules=Rules(policy=policy))
+    told.hears(document(B, rates=FAST))
+    local_only = policy == "fastest-finish"
+    assert sent(told.arrives(ask("r1", local_only=local_only))) == [("r1", A)]
+    assert sent(told.arrives(ask("r2", local_only=local_only))) == []
+
+
+def test_least_busy_takes_turns() -> None:
+    """Among nodes that are equally busy, each gets its turn, whatever its speed."""
+    told = Told(speed=SLOW, rules=Rules(policy="least-busy"))
+    told.hears(document(B, rates=FAST))
+    told.hears(document(C, rates=SLOW))
+    first = [sent(told.arrives(ask(f"r{number}")))[0][1] for number in range(3)]
+    assert sorted(first) == [A, B, C]
+    for name in ("r0", "r1", "r2"):
+        told.finishes(name)
+    second = [sent(told.arrives(ask(f"s{number}")))[0][1] for number in range(3)]
+    assert second == first
+
+
+def test_a_lost_engine_takes_nothing() -> None:
+    """Its model is unknown from then on, until it is probed again."""
+    told = Told()
+    told.tell(EngineLost(told.at, GPU))
+    assert refused(told.arrives(ask("r"))) == [("r", ModelNotFound)]
+    told.tell(EngineReported(told.at, report()))
+    assert sent(told.arrives(ask("s"))) == [("s", A)]

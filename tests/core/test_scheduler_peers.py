@@ -1,0 +1,162 @@
+"""Conversations about requests of peers, and what a node publishes for them."""
+
+import pytest
+
+from pairproxy.core.errors import (
+    Draining,
+    ModelNotFound,
+    PairproxyError,
+    SlotsTaken,
+    Unreachable,
+    UpstreamBusy,
+)
+from pairproxy.core.events import EngineReported, SpeedMeasured
+from pairproxy.core.models import EngineId, ModelName, NodeId, StateDocument, Usage
+from tests.core.told import (
+    FAST,
+    GPU,
+    SLOW,
+    A,
+    B,
+    C,
+    M,
+    Told,
+    ask,
+    at,
+    document,
+    only_dispatch,
+    queued,
+    refused,
+    report,
+    sent,
+)
+
+
+def published(told: Told, reader: NodeId = B) -> StateDocument:
+    """What the node of the conversation says of itself now."""
+    return told.scheduler.document_for(reader, "epoch", 7, "name", told.at)
+
+
+def test_a_peers_request_runs_here_or_is_refused() -> None:
+    """It takes a free slot; without one it is refused at once, never queued."""
+    told = Told()
+    assert sent(told.arrives(ask("b-r-1", origin=B))) == [("b-r-1", A)]
+    assert refused(told.arrives(ask("c-r-1", origin=C))) == [("c-r-1", SlotsTaken)]
+    assert told.scheduler.waiting == 0
+    told.finishes("b-r-1")
+    assert sent(told.arrives(ask("c-r-2", origin=C))) == [("c-r-2", A)]
+
+
+def test_a_peers_request_is_never_sent_on() -> None:
+    """However fast another node may be, and also when it fails here."""
+    told = Told(speed=SLOW, slots=2)
+    told.hears(document(C, rates=FAST))
+    assert sent(told.arrives(ask("b-r-1", origin=B))) == [("b-r-1", A)]
+    assert refused(told.fails("b-r-1", UpstreamBusy("busy"))) == [("b-r-1", UpstreamBusy)]
+
+
+def test_a_peer_does_not_overtake_by_asking_when_a_request_here_waits_for_better() -> None:
+    """A free slot is given to the peer even while a request of this machine waits for a faster node."""
+    told = Told(speed=SLOW)
+    told.hears(document(B, rates=FAST, frees=(1.0,)))
+    assert queued(told.arrives(ask("own"))) == [("own", 0)]
+    assert sent(told.arrives(ask("c-r-1", origin=C))) == [("c-r-1", A)]
+
+
+def test_a_peers_request_runs_on_the_engine_it_chose() -> None:
+    """Two engines may hold different content under one name, and the peer chose by content."""
+    told = Told(speed=FAST)
+    told.tell(EngineReported(told.at, report(engine=EngineId("other"), identity="sha256:2")))
+    commands = told.arrives(ask("b-r-1", origin=B, engine=EngineId("other")))
+    assert only_dispatch(commands).decision.place == at(A, EngineId("other"))
+    assert refused(told.arrives(ask("b-r-2", origin=B, engine=EngineId("other")))) == [("b-r-2", SlotsTaken)]
+    assert refused(told.arrives(ask("b-r-3", origin=B, engine=EngineId("gone")))) == [
+        ("b-r-3", ModelNotFound)
+    ]
+
+
+def test_a_peers_request_for_an_unknown_model_is_refused() -> None:
+    """No engine here is asked for a model that it does not list, on behalf of somebody else."""
+    other = ModelName("other:latest")
+    assert refused(Told().arrives(ask("b-r-1", model=other, origin=B, engine=GPU))) == [
+        ("b-r-1", ModelNotFound)
+    ]
+
+
+def test_a_draining_node_refuses_peers() -> None:
+    """It takes no new work from others."""
+    told = Told()
+    told.scheduler.is_draining = True
+    assert refused(told.arrives(ask("b-r-1", origin=B))) == [("b-r-1", Draining)]
+    assert published(told).is_draining
+
+
+def test_a_request_that_is_here_already_is_refused() -> None:
+    """A second one by the same id would take a slot that is not counted; also while the first one settles."""
+    told = Told(slots=3)
+    told.arrives(ask("b-r-1", origin=B))
+    assert refused(told.arrives(ask("b-r-1", origin=B))) == [("b-r-1", SlotsTaken)]
+    told.leaves("b-r-1", settled=False)
+    assert refused(told.arrives(ask("b-r-1", origin=B))) == [("b-r-1", SlotsTaken)]
+    told.settles("b-r-1")
+    assert sent(told.arrives(ask("b-r-1", origin=B))) == [("b-r-1", A)]
+
+
+def test_the_document_counts_each_readers_own_apart() -> None:
+    """A reader knows how long its own requests run; of the others it learns when they are expected to end."""
+    told = Told(speed=FAST, slots=3)
+    told.arrives(ask("own"))
+    told.arrives(ask("b-r-1", origin=B))
+    to_b, to_c = published(told, B).engines[0], published(told, C).engines[0]
+    assert (to_b.slots, to_b.in_flight, to_b.yours, len(to_b.frees_in_s)) == (3, 2, 1, 1)
+    assert (to_c.in_flight, to_c.yours, len(to_c.frees_in_s)) == (2, 0, 2)
+    assert to_b.frees_in_s == pytest.approx((1.1,))
+
+
+def test_the_document_shows_a_reader_that_what_it_gave_up_still_holds_its_slot() -> None:
+    """Otherwise it would ask again and again for a slot that its engine has not left."""
+    told = Told(speed=FAST)
+    told.arrives(ask("b-r-1", origin=B))
+    told.leaves("b-r-1", settled=False)
+    engine = published(told).engines[0]
+    assert (engine.in_flight, engine.yours, len(engine.frees_in_s)) == (1, 0, 1)
+    reader = Told(speed=None)
+    reader.hears(document(B, frees=engine.frees_in_s))
+    assert sent(reader.arrives(ask("r"))) == []
+
+
+def test_the_document_tells_the_measured_speed() -> None:
+    """A calibration is published; it says nothing of how long replies are."""
+    told = Told(speed=None)
+    told.tell(EngineReported(told.at, report()))
+    before = told.scheduler.local.costs.expected_output(M, None)
+    told.tell(SpeedMeasured(told.at, GPU, M, Usage(100, None, 24, 0.1, 0.12)))
+    rates = published(told).engines[0].replicas[0].rates
+    assert (rates.prefill, rates.decode) == pytest.approx((1000.0, 200.0))
+    assert told.scheduler.local.costs.expected_output(M, None) == before
+
+
+def test_a_finished_request_teaches_the_speed_of_the_engine() -> None:
+    """Prefill from dispatch to first byte, decode from there to the end."""
+    told = Told(speed=None)
+    told.tell(EngineReported(told.at, report()))
+    told.arrives(ask("r"))
+    told.at = 0.5
+    told.begins("r")
+    told.at = 2.5
+    told.finishes("r", tokens=100)
+    assert published(told).engines[0].replicas[0].rates.decode == pytest.approx(50.0)
+
+
+@pytest.mark.parametrize("error", [SlotsTaken("taken"), Unreachable("gone")])
+def test_an_attempt_that_is_over_is_not_heard_again(error: PairproxyError) -> None:
+    """What is told twice, or too late, neither loses the next attempt nor frees its slot."""
+    told = Told(speed=SLOW)
+    told.hears(document(B, rates=FAST))
+    told.arrives(ask("r"))
+    told.fails("r", Unreachable("gone"), settled=True)
+    assert told.fails("r", error, 1) == []
+    assert told.settles("r", 1) == told.settles("r", 2) == []
+    assert told.begins("r", 1) == told.finishes("r", 1) == []
+    assert queued(told.arrives(ask("s"))) == [("s", 0)]
+    assert sent(told.finishes("r", 2)) == [("s", A)]
