@@ -27,6 +27,8 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _log = logging.getLogger(__name__)
 _silent = logging.getLogger("pairproxy.http")
 _silent.disabled = True  # aiohttp quotes request bytes in its messages, and those may hold a prompt
+_NO_HTTP = b'{"error":"This is not a request as HTTP/1.1 wants it. Correct what sends it."}'
+_FAULT = b'{"error":"pairproxy failed; its log says where."}'
 
 
 def log_fault(error: Exception) -> None:
@@ -43,16 +45,33 @@ class Connection(web.RequestHandler):
     clients of HTTP/1.1 have to skip: what is gone answers it with a reset.
     """
 
-    __slots__ = ("is_answering",)
+    __slots__ = ("_waits_for_half_closed", "is_answering")
 
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
+    def __init__(self, manager: web.Server, waits_for_half_closed: bool, **settings: Any) -> None:
+        super().__init__(manager, **settings)
+        self._waits_for_half_closed = waits_for_half_closed
         self.is_answering = False
-        """Whether a byte of the reply to the current request was written."""
+        """Whether bytes of a reply were written past aiohttp, and no other request came since."""
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what is no HTTP, and a fault, without quoting anything."""
+        if self.is_answering or request.writer.output_size > 0:
+            raise ConnectionError("a reply is under way")
+        response = web.Response(
+            status=status, body=_NO_HTTP if status < 500 else _FAULT, content_type="application/json"
+        )
+        response.force_close()
+        return response
 
     def eof_received(self) -> bool | None:  # type: ignore[override]  # what asyncio.Protocol says
         """Keep the connection for the reply under way if a whole request came before its end."""
-        if self.transport is None or self.transport.get_extra_info("sslcontext") is not None:
+        if self.transport is None or not self._waits_for_half_closed:
             return None
         is_idle = self._request_count == 0 or (self._waiter is not None and not self._waiter.done())
         if is_idle or self.is_answering or self._is_cut():
@@ -83,26 +102,26 @@ class Connection(web.RequestHandler):
 class _Server(web.Server):
     """Makes our kind of connection."""
 
-    def __init__(self, handler: Handler, connection: type[web.RequestHandler], **settings: Any) -> None:
+    def __init__(self, handler: Handler, **settings: Any) -> None:
         super().__init__(handler, handler_cancellation=True)  # a client that leaves cancels its handler
-        self._connection = connection
         self._settings = settings
 
     def __call__(self) -> web.RequestHandler:
-        return self._connection(self, loop=self._loop, **self._settings)
+        return Connection(self, loop=self._loop, **self._settings)
 
 
 class Port:
     """One listening port and its connections."""
 
     def __init__(self, handler: Handler, limits: Limits, *, waits_for_half_closed: bool = False) -> None:
+        """``waits_for_half_closed``: not with TLS, where a client cannot end its side alone."""
         self._handler = handler
         self._handling = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._server = _Server(
             self._handle_one,
-            Connection if waits_for_half_closed else web.RequestHandler,
+            waits_for_half_closed=waits_for_half_closed,
             access_log=None,
             logger=_silent,
             auto_decompress=False,
@@ -145,8 +164,6 @@ class Port:
 
     async def _handle_one(self, request: web.BaseRequest) -> web.StreamResponse:
         self._handling += 1
-        if isinstance(request.protocol, Connection):
-            request.protocol.is_answering = False
         self._idle.clear()
         try:
             return await self._handler(request)
@@ -156,6 +173,8 @@ class Port:
             log_fault(error)
             raise
         finally:
+            if isinstance(request.protocol, Connection):
+                request.protocol.is_answering = False
             self._handling -= 1
             if not self._handling:
                 self._idle.set()
