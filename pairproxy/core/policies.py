@@ -25,8 +25,9 @@ def fastest_finish(candidates: Sequence[Candidate], turn: int) -> tuple[Candidat
 
 def least_busy(candidates: Sequence[Candidate], turn: int) -> tuple[Candidate, str]:
     """Fewest in flight per slot, ties in turn: what every router of this field ships."""
-    free = [candidate for candidate in candidates if candidate.is_free] or candidates
-    best = min(_rotated(free, turn), key=lambda candidate: candidate.in_flight / candidate.slots)
+    turned = _rotated(candidates, turn)  # before the busy ones are left out: each place keeps its turn
+    free = [candidate for candidate in turned if candidate.is_free] or turned
+    best = min(free, key=lambda candidate: candidate.in_flight / candidate.slots)
     return best, f"{best.in_flight} of {best.slots} slots in use"
 
 
