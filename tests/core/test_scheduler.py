@@ -150,3 +150,16 @@ def test_a_lost_engine_takes_nothing() -> None:
     assert refused(told.arrives(ask("r"))) == [("r", ModelNotFound)]
     told.tell(EngineReported(told.at, report()))
     assert sent(told.arrives(ask("s"))) == [("s", A)]
+
+
+def test_a_place_that_hangs_is_not_waited_for() -> None:
+    """What takes three times as long as expected may take as long again: then even the slow node is better."""
+    told = Told(speed=SLOW)
+    told.hears(document(B, rates=FAST))
+    told.arrives(ask("hangs"))
+    told.arrives(ask("waits"))
+    for _ in range(6):
+        told.at += 1.0
+        assert sent(told.hears(document(B, rates=FAST))) == []
+    told.at += 1.0
+    assert sent(told.hears(document(B, rates=FAST))) == [("waits", A)]
