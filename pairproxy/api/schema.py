@@ -43,7 +43,7 @@ class NodeStatus(msgspec.Struct, frozen=True):
 
 
 class RunningStatus(msgspec.Struct, frozen=True):
-    """A request that runs now, or waits (``node`` None)."""
+    """A request that runs now."""
 
     request: str
     model: str

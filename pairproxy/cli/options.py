@@ -15,6 +15,11 @@ Home = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
 
+def plain(text: str) -> str:
+    """What others named or wrote, made harmless for a terminal: one line without control characters."""
+    return "".join(character for character in " ".join(text.split()) if character.isprintable())
+
+
 def home_or_default(home: Path | None) -> Path:
     """The home directory to use."""
     from pairproxy.config import default_home

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pairproxy.cli.options import Home, Json, home_or_default
+from pairproxy.cli.options import Home, Json, home_or_default, plain
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -40,18 +40,19 @@ def report(
         return
     console.print(_per_node(found, found.run))
     for line in _lines(found.run):
-        console.print(line)
+        console.print(line, markup=False)
 
 
 def _per_node(found: "Report", run: "RunReport") -> "Table":
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, header_style="bold")
     for title in ("node", "requests", "tokens in", "tokens out", "busy"):
         table.add_column(title, justify="left" if title == "node" else "right")
     for node, tally in run.per_node.items():
         table.add_row(
-            found.names.get(node, node[:8]),
+            Text(plain(found.names.get(node, node[:8]))),
             str(tally.requests),
             str(tally.prompt_tokens),
             str(tally.output_tokens),

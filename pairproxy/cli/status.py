@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from pairproxy.cli.options import Home, Json, home_or_default
+from pairproxy.cli.options import Home, Json, home_or_default, plain
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,18 +29,19 @@ def status(home: Home = None, as_json: Json = False) -> None:
 
     console = Console()
     console.print(_nodes(found))
-    console.print(_summary(found))
+    console.print(_summary(found), markup=False)
 
 
 def _nodes(found: "Status") -> "Table":
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, header_style="bold")
     for title in ("node", "engine", "model", "in use", "prefill", "decode", ""):
         table.add_column(title, justify="right" if title in ("in use", "prefill", "decode") else "left")
     for node in found.nodes:
         for row in _rows(node):
-            table.add_row(*row)
+            table.add_row(*(Text(plain(cell)) for cell in row))
     return table
 
 
@@ -74,7 +75,7 @@ def _summary(found: "Status") -> str:
             f"(waves bound {run.bound_waves:.2f}); see `pairproxy report`"
         )
     if found.unpaired:
-        lines.append(f"seen, not paired: {', '.join(sorted(found.unpaired))}")
+        lines.append(f"seen, not paired: {', '.join(plain(name) for name in sorted(found.unpaired))}")
     if found.discovery_problem:
         lines.append(f"discovery: {found.discovery_problem}")
     return "\n".join(lines)

@@ -10,6 +10,7 @@ from rich.live import Live
 from rich.table import Table
 
 from pairproxy.cli.demo.legs import Result
+from pairproxy.cli.options import plain
 from pairproxy.cli.progress import fetch_progress
 from pairproxy.core.models import NodeId
 
@@ -129,5 +130,5 @@ def _per_node(result: Result) -> Table:
 
 
 def _one_line(text: str, characters: int) -> str:
-    line = " ".join(text.split())
+    line = plain(text)
     return line if len(line) <= characters else line[: characters - 3] + "..."
