@@ -1,0 +1,99 @@
+"""How long a slot stays charged after its request is over, and how a dispatcher comes to rest."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from pairproxy.core.errors import (
+    BrokenReply,
+    Unreachable,
+)
+from pairproxy.core.models import (
+    EngineId,
+)
+from pairproxy.dispatcher import Attempt
+from tests.support.bridge import bridge, fail, hang, hang_in_the_middle
+from tests.support.fake_engine import eventually
+from tests.support.node import Settling
+from tests.support.running import run_async
+
+
+@pytest.mark.parametrize("block", [hang, hang_in_the_middle])
+def test_a_slot_is_charged_until_its_engine_settled(block: Callable[[Attempt], Awaitable[None]]) -> None:
+    """A request that left a local engine at work holds its slot until settled() returns."""
+
+    async def main() -> None:
+        settling = Settling()
+        async with bridge(settling) as one:
+            task = asyncio.create_task(one.run("r", block))
+            await eventually(lambda: len(one.scheduler.running) == 1)
+            task.cancel()
+            await eventually(lambda: settling.calls == [0])
+            assert len(one.scheduler.running) == 1
+            assert one.spawned == ["settle engine"]
+            settling.release()
+            await eventually(lambda: len(one.scheduler.running) == 0)
+
+    run_async(main())
+
+
+def test_what_never_reached_an_engine_needs_no_settling() -> None:
+    """A connection that was refused frees its slot at once."""
+
+    async def main() -> None:
+        async with bridge(Settling()) as one:
+            with pytest.raises(Unreachable):
+                await one.run("r", fail(Unreachable("off"), is_sent=False))
+            assert (one.spawned, len(one.scheduler.running)) == ([], 0)
+
+    run_async(main())
+
+
+def test_an_engine_that_cannot_be_asked_frees_its_slot() -> None:
+    """An error of settled() neither keeps the slot nor ends the daemon."""
+
+    async def broken(engine: EngineId, others: int) -> None:
+        raise Unreachable("off")
+
+    async def main() -> None:
+        async with bridge(broken) as one:
+            with pytest.raises(BrokenReply):
+                await one.run("r", fail(BrokenReply("x")))
+            await eventually(lambda: len(one.scheduler.running) == 0)
+
+    run_async(main())
+
+
+def test_a_closed_dispatcher_begins_nothing() -> None:
+    """After close() an attempt may still end, but nothing is watched and no timer is set."""
+
+    async def main() -> None:
+        async with bridge(Settling()) as one:
+            task = asyncio.create_task(one.run("r", hang))
+            await eventually(lambda: len(one.scheduler.running) == 1)
+            one.dispatcher.close()
+            task.cancel()
+            await asyncio.wait([task])
+            assert (one.spawned, len(one.scheduler.running)) == ([], 0)
+
+    run_async(main())
+
+
+def test_idle_is_when_nothing_runs() -> None:
+    """until_idle() returns at once, or with the end of what runs; also the second time."""
+
+    async def main() -> None:
+        async with bridge() as one:
+            await one.dispatcher.until_idle()
+            for name in ("first", "second"):
+                running = asyncio.create_task(one.run(name, hang))
+                await eventually(lambda: len(one.scheduler.running) == 1)
+                idle = asyncio.create_task(one.dispatcher.until_idle())
+                await asyncio.sleep(0)
+                assert not idle.done()
+                running.cancel()
+                await idle
+                await asyncio.wait([running])
+
+    run_async(main())
