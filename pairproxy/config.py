@@ -47,7 +47,7 @@ class EngineSettings(_Section, frozen=True):
 
     kind: EngineKind  # found engines are other programs; embedded and paced are ours
     url: str | None = None  # where a found engine answers, e.g. http://127.0.0.1:11534; None: its usual port
-    listen: str | None = None  # host:port of the client port; None: where its clients look; "": none
+    listen: str | None = None  # host:port; None: where its clients look; "": no client port
     slots: int | None = None  # at most at once; None: what the engine says, else 1
     threads: int = 1  # of the embedded engine; 1 leaves the machine usable
     context_tokens: int = 4096  # of each slot of the embedded engine: a sub-agent's prompt and reply

@@ -1,0 +1,101 @@
+"""Settings: defaults < file < environment < flags, and errors that say where and what instead."""
+
+from pathlib import Path
+
+import pytest
+
+from pairproxy.config import Settings, cache_dir, default_home, load, parse_listen
+from pairproxy.core.errors import ConfigError
+
+
+def written(directory: Path, text: str) -> Path:
+    file = directory / "config.toml"
+    file.write_text(text)
+    return file
+
+
+def test_no_file_is_all_defaults() -> None:
+    """Without file, environment and flags the settings are the defaults."""
+    assert load(None, {}) == Settings()
+
+
+def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
+    """Each source overrides single keys of the one below it and leaves the others."""
+    file = written(tmp_path, '[log]\nlevel = "error"\n[routing]\nqueue_limit = 1\nqueue_timeout_s = 2\n')
+    environment = {"PAIRPROXY_LOG_LEVEL": "warning", "PAIRPROXY_ROUTING_QUEUE_LIMIT": "5"}
+    settings = load(file, environment, {"log": {"level": "debug"}})
+    assert settings.log.level == "debug"
+    assert settings.routing.queue_limit == 5
+    assert settings.routing.queue_timeout_s == 2.0
+
+
+def test_the_environment_speaks_lists_and_booleans() -> None:
+    """Commas make a list; true and false are words."""
+    settings = load(
+        None, {"PAIRPROXY_PEERS_STATIC": "a:1,b:2", "PAIRPROXY_PEERS_LOOPBACK": "true", "HOME": "/"}
+    )
+    assert settings.peers.static == ("a:1", "b:2")
+    assert settings.peers.loopback is True
+
+
+def test_engines_are_read_with_their_own_tables(tmp_path: Path) -> None:
+    """An [[engines]] entry may hold the table of the paced engine."""
+    file = written(tmp_path, '[[engines]]\nkind = "paced"\nslots = 2\n[engines.paced]\ndecode = 7\n')
+    (engine,) = load(file, {}).engines
+    assert (engine.kind, engine.slots, engine.paced.decode) == ("paced", 2, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('[routing]\npolcy = "x"\n', "there is no setting routing.polcy. Did you mean routing.policy?"),
+        ("[rooting]\n", "there is no setting rooting. Did you mean routing?"),
+        ('[[engines]]\nkind = "ollama"\nlissten = "x"\n', "Did you mean engines.listen?"),
+        ("[log]\nzzzz = 1\n", "Known here: level."),
+        ('[routing]\npolicy = "fastest"\n', "there is no policy 'fastest'. Did you mean 'fastest-finish'?"),
+        ('[log]\nlevel = "loud"\n', "level"),
+        ('[routing]\nqueue_limit = "many"\n', "queue_limit"),
+        ('[[engines]]\nkind = "abacus"\n', "kind"),
+        ('engines = "ollama"\n', "engines"),
+        ("log = 3\n", "log"),
+        ("[log\n", "is not TOML"),
+    ],
+)
+def test_a_wrong_setting_is_named(tmp_path: Path, text: str, sentence: str) -> None:
+    """Whatever is wrong in the file, the error names the file, the key, and what was probably meant."""
+    file = written(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load(file, {})
+    assert sentence in caught.value.sentence
+    assert str(file) in caught.value.sentence or "policy" in sentence
+
+
+def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
+    """A missing file and one that is not text are told apart, by name."""
+    with pytest.raises(ConfigError, match="There is no settings file"):
+        load(tmp_path / "none.toml", {})
+    file = tmp_path / "binary.toml"
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="is not TOML"):
+        load(file, {})
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path, {})
+
+
+def test_listen_addresses() -> None:
+    """host:port and [v6]:port are read; anything else is an error that names its key."""
+    assert parse_listen("127.0.0.1:0", "x") == ("127.0.0.1", 0)
+    assert parse_listen("[::1]:11434", "x") == ("::1", 11434)
+    for text in ("11434", ":1", "host:", "host:x", "host:70000", ""):
+        with pytest.raises(ConfigError, match="peers.listen"):
+            parse_listen(text, "peers.listen")
+
+
+def test_home_and_cache_can_be_moved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """PAIRPROXY_HOME and PAIRPROXY_CACHE say where; without them it is the system's custom."""
+    monkeypatch.setenv("PAIRPROXY_HOME", str(tmp_path / "h"))
+    monkeypatch.setenv("PAIRPROXY_CACHE", str(tmp_path / "c"))
+    assert (default_home(), cache_dir()) == (tmp_path / "h", tmp_path / "c")
+    monkeypatch.delenv("PAIRPROXY_HOME")
+    monkeypatch.delenv("PAIRPROXY_CACHE")
+    assert default_home().name == cache_dir().name == "pairproxy"
