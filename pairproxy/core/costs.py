@@ -100,7 +100,7 @@ class Costs:
             prefill=speed.prefill.value(prior.prefill),
             decode=speed.decode.value(prior.decode),
             beta=prior.beta,
-            load_s=speed.load.value(prior.load_s) if prior.load_s else 0.0,
+            load_s=speed.load.value(prior.load_s),
         )
 
     def learn(self, engine: EngineId, model: ModelName, usage: Usage, ttft_s: float, alone_s: float) -> None:

@@ -153,7 +153,7 @@ def test_a_lost_engine_takes_nothing() -> None:
 
 
 def test_a_place_that_hangs_is_not_waited_for() -> None:
-    """What takes three times as long as expected may take as long again: then even the slow node is better."""
+    """What takes three times as long as expected may take as long again: the slow node is better."""
     told = Told(speed=SLOW)
     told.hears(document(B, rates=FAST))
     told.arrives(ask("hangs"))
