@@ -53,6 +53,18 @@ class Connection(web.RequestHandler):
         self.is_answering = False
         """Whether bytes of a reply were written past aiohttp, and no other request came since."""
 
+    def data_received(self, data: bytes) -> None:
+        """Take in bytes; aiohttp itself would let the reader of a body whose framing broke wait for ever."""
+        super().data_received(data)
+        self.fail_broken_body()
+
+    def fail_broken_body(self) -> None:
+        """Tell the reader of a body that it will never be whole."""
+        request = self._current_request
+        # Behind a body that is under way there can be no other request: it is aiohttp's note of an error.
+        if request is not None and self._messages and not request.content.is_eof():
+            request.content.set_exception(web.RequestPayloadError("broken framing"))
+
     def handle_error(
         self,
         request: web.BaseRequest,
@@ -163,9 +175,12 @@ class Port:
                 await self._idle.wait()
 
     async def _handle_one(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = request.protocol
         self._handling += 1
         self._idle.clear()
         try:
+            if isinstance(connection, Connection):
+                connection.fail_broken_body()
             return await self._handler(request)
         except ConnectionError:
             raise  # the client left
@@ -173,8 +188,8 @@ class Port:
             log_fault(error)
             raise
         finally:
-            if isinstance(request.protocol, Connection):
-                request.protocol.is_answering = False
+            if isinstance(connection, Connection):
+                connection.is_answering = False
             self._handling -= 1
             if not self._handling:
                 self._idle.set()

@@ -1,0 +1,108 @@
+"""Which names and which pages may use a loopback port."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairproxy.core.errors import BadRequest, NotAllowed
+from pairproxy.proxy.gate import Gate
+
+GATE = Gate("MyBox")
+OWN = [
+    "localhost", "LOCALHOST:11434", "localhost.", "mybox", "MyBox:1", "mybox.local", "127.0.0.1",
+    "127.9.9.9:80", "[::1]", "[::1]:11434", "[0:0:0:0:0:0:0:1]:1",
+]  # fmt: skip
+FOREIGN = [
+    "evil.example", "localhost.evil.example", "evil-localhost", "localhost.local", "mybox.evil", "xmybox",
+    "127.0.0.1.nip.example", "0.0.0.0:11434", "10.0.0.1", "[::]", "[fe80::1]", "2130706433", "0x7f.1",
+    "127.1",
+]  # fmt: skip
+MALFORMED = [
+    "", " ", "a b", "localhost ", "localhost,evil", "localhost\\evil", "localhost@evil", "localhost/evil",
+    "localhost:", "localhost:x", "localhost:123456", "localhost#", "http://localhost", "[::1",
+    "[::1%25eth0]",
+]  # fmt: skip
+PAGES = [
+    "http://localhost", "https://localhost:3000", "http://127.0.0.1:8080", "http://[::1]:1",
+    "http://mybox.local",
+]  # fmt: skip
+APPS = [
+    "app://obsidian.md", "file://", "tauri://localhost", "vscode-webview://abc",
+    "vscode-file://vscode-app",
+]  # fmt: skip
+STRANGE_PAGES = [
+    "", "http://localhost evil", "https://evil.example", "null", "http://localhost.evil.example",
+    "http://localhost:3000@evil", "http://evil/localhost", "http://localhost/", "http://localhost#x",
+    "chrome-extension://abc", "localhost", "//localhost", "ftp://localhost", "http://", "xapp://a",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", OWN)
+def test_this_machines_own_names_get_in(host: str) -> None:
+    """Its loopback addresses and its names, with any port."""
+    GATE.check([host], [], None)
+
+
+@pytest.mark.parametrize("host", FOREIGN)
+def test_a_name_that_points_here_is_no_name_of_this_machine(host: str) -> None:
+    """DNS rebinding brings the stranger's name in Host, and that gets nothing."""
+    with pytest.raises(NotAllowed):
+        GATE.check([host], [], None)
+
+
+@pytest.mark.parametrize("hosts", [[], ["localhost", "localhost"], *([one] for one in MALFORMED)])
+def test_a_host_is_one_and_well_formed(hosts: list[str]) -> None:
+    """Missing, doubled or malformed: a bad request."""
+    with pytest.raises(BadRequest):
+        GATE.check(hosts, [], None)
+
+
+@pytest.mark.parametrize("origin", PAGES + APPS)
+def test_pages_and_apps_of_this_machine_get_in(origin: str) -> None:
+    """As with Ollama's defaults; where the page was asked from does not matter then."""
+    GATE.check(["localhost"], [origin], "cross-site")
+
+
+@pytest.mark.parametrize("origin", STRANGE_PAGES)
+def test_other_pages_do_not(origin: str) -> None:
+    """No page of the web, no sandboxed one, no trick with the text."""
+    with pytest.raises(NotAllowed):
+        GATE.check(["localhost"], [origin], None)
+
+
+def test_an_origin_is_one() -> None:
+    """A good Origin beside a bad one is none."""
+    with pytest.raises(NotAllowed):
+        GATE.check(["localhost"], ["http://localhost", "https://evil.example"], None)
+
+
+@pytest.mark.parametrize(("site", "is_let_in"), [
+    (None, True), ("none", True), ("same-origin", True), ("same-site", False), ("cross-site", False)
+])  # fmt: skip
+def test_a_page_that_hides_its_origin_is_told_by_its_browser(site: str | None, is_let_in: bool) -> None:
+    """Images, forms and links of other sites carry no Origin, but they carry Sec-Fetch-Site."""
+    if is_let_in:
+        GATE.check(["localhost"], [], site)
+    else:
+        with pytest.raises(NotAllowed):
+            GATE.check(["localhost"], [], site)
+
+
+def test_the_name_of_the_machine_is_asked_for() -> None:
+    """Without a name given, it is the system's; a machine without one is localhost."""
+    Gate().check(["localhost"], [], None)
+    with pytest.raises(NotAllowed):
+        Gate("").check([".local"], [], None)
+
+
+@given(st.text(max_size=40))
+def test_no_text_gets_in_by_surprise(text: str) -> None:
+    """Whatever stands in Host and Origin: it is refused by an error of ours, or it is one of our names."""
+    for hosts, origins in (([text], []), (["localhost"], [text])):
+        try:
+            GATE.check(hosts, origins, None)
+        except (BadRequest, NotAllowed):
+            continue
+        name = text.lower()
+        own = ("localhost", "mybox", "127.", "[", "app://", "file://", "tauri://", "vscode-")
+        assert name.removeprefix("https://").removeprefix("http://").startswith(own)

@@ -1,0 +1,69 @@
+"""Which headers go on, towards whom."""
+
+import pytest
+
+from pairproxy.proxy import headers
+
+
+def pairs(*lines: str) -> headers.Headers:
+    """Raw headers from ``Name: value`` lines."""
+    split = (line.encode().split(b": ", 1) for line in lines)
+    return tuple((name, value) for name, value in split)
+
+
+def test_the_engine_gets_what_its_client_sent() -> None:
+    """Order, spelling and repetition stay; hop-by-hop headers and our own do not."""
+    kept = pairs("Host: x", "COOKIE: a=b", "Cookie: c=d", "Authorization: Bearer k", "content-LENGTH: 3")
+    dropped = pairs("TE: trailers", "Expect: 100-continue", "X-Pairproxy-Run: r", "x-pairproxy-local: true")
+    assert headers.to_engine((*kept[:2], *dropped, *kept[2:])) == kept
+
+
+@pytest.mark.parametrize("name", sorted(headers.HOP_BY_HOP))
+def test_no_hop_by_hop_header_passes(name: bytes) -> None:
+    """Whatever its case, and in both directions; a reply's Transfer-Encoding stays, for its chunks stay."""
+    sent = ((name.upper(), b"x"), (b"A", b"1"))
+    assert headers.to_engine(sent) == ((b"A", b"1"),)
+    is_framing = name == b"transfer-encoding"
+    assert headers.to_client(sent, is_from_peer=False) == (sent if is_framing else ((b"A", b"1"),))
+
+
+def test_what_connection_names_stays_on_this_hop() -> None:
+    """Its tokens are taken apart, without case; a length or a host that it names stays all the same."""
+    sent = pairs(
+        "Connection: close, X-Foo", "Connection: Content-Length,host", "x-foo: 1", "Content-Length: 3"
+    )
+    assert headers.to_engine((*sent, (b"Host", b"x"))) == pairs("Content-Length: 3", "Host: x")
+    assert headers.to_client(sent, is_from_peer=False) == pairs("Content-Length: 3")
+
+
+def test_a_peer_learns_the_type_and_the_size_of_a_body() -> None:
+    """Nothing else of what the client said goes to another machine; the size is counted, not believed."""
+    sent = pairs(
+        "Host: localhost",
+        "Authorization: Bearer k",
+        "Cookie: a",
+        "Origin: http://localhost",
+        "User-Agent: agent",
+        "Content-Type: application/json",
+        "Content-Length: 99",
+        "Content-Encoding: gzip",
+        "accept: */*",
+        "X-Pairproxy-Request: forged",
+    )
+    expected = pairs("Content-Type: application/json", "accept: */*", "Content-Length: 2", "Host: peer")
+    assert headers.to_peer(sent, b"{}", (("Host", "peer"),)) == expected
+
+
+def test_of_a_peers_reply_the_client_learns_no_more_than_it_needs() -> None:
+    """An allow-list, whatever the case; from this node's engine everything comes through."""
+    kept = pairs("Content-Type: application/json", "TRANSFER-ENCODING: chunked", "Retry-After: 1")
+    other = pairs("Set-Cookie: a=b", "Location: /", "Server: x", "X-Pairproxy-Refused: y")
+    assert headers.to_client((*kept, *other), is_from_peer=True) == kept
+    assert headers.to_client((*kept, *other), is_from_peer=False) == (*kept, *other)
+
+
+def test_the_first_value_counts() -> None:
+    """Names have no case; bytes beyond ASCII are kept one to one."""
+    sent = ((b"content-type", b"a\xe9"), (b"Content-Type", b"b"))
+    assert headers.first(sent, "CONTENT-TYPE") == "a\xe9"
+    assert headers.first(sent, "Accept") is None

@@ -1,0 +1,83 @@
+"""Binding ports: what is taken says by whom, what cannot be says why, and loopback stays loopback."""
+
+import os
+import socket
+
+import pytest
+
+from pairproxy.core.errors import ConfigError, PortTaken
+from pairproxy.proxy.listening import bind, bind_plain, port_of
+
+
+def close(sockets: list[socket.socket]) -> None:
+    """Give the ports back."""
+    for sock in sockets:
+        sock.close()
+
+
+def test_a_free_port_is_bound_and_listens() -> None:
+    """Port 0 is any free port; a client can connect at once."""
+    sockets = bind("127.0.0.1", 0, "")
+    with socket.create_connection(("127.0.0.1", port_of(sockets[0])), timeout=5):
+        pass
+    assert len(sockets) == 1
+    close(sockets)
+
+
+def test_a_taken_port_says_who_has_it_and_how_to_go_on() -> None:
+    """The person learns the program, its process and what to do."""
+    taken = bind("127.0.0.1", 0, "")
+    number = port_of(taken[0])
+    said = rf"Port {number} is taken by .* \(pid {os.getpid()}\)\. Move the engine\."
+    with pytest.raises(PortTaken, match=said):
+        bind("127.0.0.1", number, "Move the engine.")
+    close(taken)
+
+
+def test_a_port_of_loopback_is_bound_for_both_families() -> None:
+    """Where localhost means ::1 first, the well-known port answers there too."""
+    free = bind("127.0.0.1", 0, "")
+    number = port_of(free[0])
+    close(free)
+    sockets = bind("127.0.0.1", number, "")
+    try:
+        families = [sock.family for sock in sockets]
+        assert families[0] == socket.AF_INET
+        if socket.has_ipv6 and len(families) == 2:
+            assert families[1] == socket.AF_INET6
+            assert port_of(sockets[1]) == number
+    finally:
+        close(sockets)
+
+
+def test_a_twin_that_is_taken_does_not_keep_the_port_from_working() -> None:
+    """IPv4's loopback is enough; the other family is a convenience."""
+    try:
+        taken = bind("::1", 0, "")
+    except ConfigError:
+        pytest.skip("this machine has no IPv6")
+    try:
+        sockets = bind("127.0.0.1", port_of(taken[0]), "")
+        assert [sock.family for sock in sockets] == [socket.AF_INET]
+        close(sockets)
+    finally:
+        close(taken)
+
+
+def test_an_address_of_another_machine_is_a_mistake_in_the_settings() -> None:
+    """One sentence with the address; no traceback."""
+    with pytest.raises(ConfigError, match=r"Cannot listen on 192\.0\.2\.1:0"):
+        bind("192.0.2.1", 0, "")
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.4.5.6"])
+def test_a_port_without_proof_stays_on_this_machine(host: str) -> None:
+    """Loopback addresses are bound."""
+    close(bind_plain(f"{host}:0", "engines.listen", ""))
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "192.168.1.2", "example.com"])
+def test_a_port_without_proof_is_never_opened_to_others(host: str) -> None:
+    """The error names the setting and what to write instead."""
+    with pytest.raises(ConfigError, match=r"engines\.listen = .* Use 127\.0\.0\.1:1234"):
+        bind_plain(f"{host}:1234", "engines.listen", "")
