@@ -23,7 +23,7 @@ _OLLAMA_PROMPT_NS = _field("prompt_eval_duration")
 _OLLAMA_OUTPUT = _field("eval_count")
 _OLLAMA_OUTPUT_NS = _field("eval_duration")
 _OLLAMA_LOAD_NS = _field("load_duration")
-_OLLAMA_DONE = re.compile(rb'"done"\s*:\s*true')
+_OLLAMA_DONE = re.compile(rb'"done"\s*:\s*(true|false)')
 _OPENAI_PROMPT = _field("prompt_tokens")
 _OPENAI_OUTPUT = _field("completion_tokens")
 _OPENAI_CACHED = _field("cached_tokens")
@@ -32,7 +32,10 @@ _TIMINGS_PROMPT = _field("prompt_n")
 _TIMINGS_PROMPT_MS = _field("prompt_ms")
 _TIMINGS_OUTPUT = _field("predicted_n")
 _TIMINGS_OUTPUT_MS = _field("predicted_ms")
-_ERROR_LINE = re.compile(rb'^(?:data:\s*)?\{\s*"error"\s*:')
+_TIMINGS_LOAD_MS = _field("load_ms")
+_ERROR_LINE = re.compile(rb'^(?:data:\s*)?\{\s*"error"\s*:(?!\s*null)')
+_EVENT_NEWLINES = 2  # the end of an event's line and the empty line after it
+_EVENTS_WITHOUT_TOKEN = 2  # the reason why it stopped, and [DONE]
 
 
 class Meter:
@@ -44,7 +47,7 @@ class Meter:
         self._status = status
         self._tail = bytearray()
         self._size = 0
-        self._records = 0
+        self._newlines = 0
 
     @property
     def size_bytes(self) -> int:
@@ -54,8 +57,7 @@ class Meter:
     def feed(self, data: bytes) -> None:
         """Take in the next decoded bytes of the body."""
         self._size += len(data)
-        if self._is_streaming:
-            self._records += data.count(b"\n\n" if self._dialect is Dialect.OPENAI else b"\n")
+        self._newlines += data.count(b"\n")
         self._tail += data
         if len(self._tail) > 2 * TAIL_BYTES:
             del self._tail[:-TAIL_BYTES]
@@ -70,7 +72,7 @@ class Meter:
         return Outcome.DONE if is_complete and self._is_terminated(last) else Outcome.TRUNCATED
 
     def usage(self) -> Usage:
-        """What the reply said of itself; an uncounted stream is counted by its records."""
+        """What the reply said of itself; a stream of events that does not count its tokens is counted."""
         if self._dialect is Dialect.OLLAMA:
             return self._ollama_usage(self._last_record() if self._is_streaming else bytes(self._tail))
         return self._openai_usage(bytes(self._tail))
@@ -79,7 +81,8 @@ class Meter:
         if not self._is_streaming:
             return last.endswith(b"}") or not last
         if self._dialect is Dialect.OLLAMA:
-            return _OLLAMA_DONE.search(last) is not None
+            is_done = _OLLAMA_DONE.findall(last)[-1:] == [b"true"]  # it stands behind what a model wrote
+            return is_done and last.endswith(b"}")
         return last == b"data: [DONE]" or last == b"data:[DONE]"
 
     def _last_record(self) -> bytes:
@@ -107,10 +110,16 @@ class Meter:
         return Usage(
             prompt_tokens=prompt,
             cached_tokens=cached if cached is not None else _count(_OPENAI_CACHED, tail),
-            output_tokens=output if output is not None else self._records or None,
+            output_tokens=output if output is not None else self._counted_tokens(),
             prefill_s=_seconds(_TIMINGS_PROMPT_MS, tail, 1e3),
             decode_s=_seconds(_TIMINGS_OUTPUT_MS, tail, 1e3),
+            load_s=_seconds(_TIMINGS_LOAD_MS, tail, 1e3),
         )
+
+    def _counted_tokens(self) -> int | None:
+        """About the tokens of a stream, one for each event that can hold one; None if there are none."""
+        events = self._newlines // _EVENT_NEWLINES if self._is_streaming else 0
+        return max(events - _EVENTS_WITHOUT_TOKEN, 0) or None
 
 
 def _number(pattern: "re.Pattern[bytes]", text: bytes) -> float | None:
