@@ -167,7 +167,8 @@ class Daemon:
             self._upstream, lambda place: place.node != identity.device_id, settings.debug.headers
         )
         for record in trust.peers():
-            self._book.add(record)
+            if record.i_may_use:
+                self._book.add(record)
         for text in settings.peers.static:
             self._book.add_everywhere(*parse_listen(text, "peers.static"))
 

@@ -21,6 +21,7 @@ _log = logging.getLogger(__name__)
 
 RETRY_FIRST_S = 0.25  # a daemon that restarts is back within a second or two
 RETRY_LONGEST_S = 5.0  # a machine that is off is asked this often
+HINTED_S = 2.0  # between two rounds at least, however many hints come
 AGAIN_S = 0.05  # before a lost connection is tried again: "back at once", without spinning
 MAX_ADDRESSES = 16  # a peer with more interfaces than this does not exist; forged hints are bounded so
 
@@ -95,14 +96,15 @@ class PeerLink:
         """Connect, listen, and try again, until cancelled."""
         pause_s = RETRY_FIRST_S
         while True:
+            self.addresses.news.clear()
             for _ in range(max(1, len(self.addresses))):
                 if await self._follow():
                     pause_s = RETRY_FIRST_S
                     await asyncio.sleep(AGAIN_S)
                     break
+                self._lose()  # other addresses may each take seconds to fail
                 self.addresses.rotate()
             else:
-                self._lose()
                 await self._pause(pause_s)
                 pause_s = min(pause_s * 2, RETRY_LONGEST_S)
 
@@ -126,7 +128,7 @@ class PeerLink:
             self._lose()
             await asyncio.sleep(RETRY_LONGEST_S)
         except TimeoutError:
-            self.problem = f"it was silent for {self._limits.node_lost_s:.0f} s"
+            self.problem = f"it was silent for {self._limits.node_lost_s:g} s"
             self._lose()
         return heard
 
@@ -145,10 +147,12 @@ class PeerLink:
             self._tell(NodeLost(self._now(), self.node))
 
     async def _pause(self, seconds: float) -> None:
-        """Wait before the next round, but not when a hint comes in."""
-        self.addresses.news.clear()
+        """Wait before the next round. A hint shortens that, but no flood of them makes us dial for ever."""
+        seconds *= random.uniform(0.8, 1.2)
+        least_s = min(seconds, HINTED_S)
+        await asyncio.sleep(least_s)
         try:
-            async with asyncio.timeout(seconds * random.uniform(0.8, 1.2)):
+            async with asyncio.timeout(seconds - least_s):
                 await self.addresses.news.wait()
         except TimeoutError:
             pass

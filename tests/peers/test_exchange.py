@@ -1,0 +1,267 @@
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from pairproxy.config import Limits
+from pairproxy.core.errors import UpstreamError
+from pairproxy.core.events import NodeReported, RequestArrived, TimePassed
+from pairproxy.core.models import (
+    EngineId,
+    EngineState,
+    ModelName,
+    NodeId,
+    Rates,
+    Replica,
+    ReplicaState,
+    StateDocument,
+)
+from pairproxy.core.scheduler import PROTOCOL
+from pairproxy.peers import exchange
+from pairproxy.peers.exchange import BadDocument, Publisher, subscribe
+from pairproxy.proxy.listening import bind, port_of
+from pairproxy.proxy.server import Port
+from pairproxy.upstreams import Upstream
+from tests.core.told import GPU, A, B, M, Told, ask
+from tests.core.told import document as told_document
+from tests.support.engine_scripts import LAST_CHUNK, chunk, chunked_head, json_reply, raw
+from tests.support.fake_engine import FakeEngine, Script, eventually
+from tests.support.node import Address
+from tests.support.running import run_async
+
+LIMIT = Limits().state_document_bytes
+GOOD = told_document(B)
+ARRIVED = RequestArrived(0.0, ask("r"))
+
+
+def line(document: object) -> bytes:
+    """A document as it is on the wire."""
+    return msgspec.json.encode(document) + b"\n"
+
+
+async def heard(script: Script, count: int = 1, *, silence_s: float = 5.0) -> list[StateDocument]:
+    """The first documents that B publishes by this script."""
+    async with FakeEngine(script) as engine:
+        upstream = Upstream(Address(engine.port), limits=Limits())
+        documents = subscribe(upstream, B, silence_s, LIMIT)
+        try:
+            return [await anext(documents) for _ in range(count)]
+        finally:
+            await documents.aclose()  # type: ignore[attr-defined]
+            await upstream.close()
+
+
+def streamed(*parts: bytes, then: str = "hang") -> Script:
+    """A stream of these parts, each a chunk."""
+    return raw(chunked_head() + b"".join(chunk(part) for part in parts), then=then)
+
+
+# --- hearing --------------------------------------------------------------------------------------------
+
+
+def test_documents_are_heard_as_they_come_however_they_are_cut() -> None:
+    """Several in a chunk, one in several chunks: each is told once, in order."""
+    texts = [line(dataclasses.replace(GOOD, sequence=number)) for number in (1, 2, 3)]
+    joined = texts[0] + texts[1] + texts[2]
+    got = run_async(heard(streamed(joined[:10], joined[10:400], joined[400:]), 3))
+    assert [document.sequence for document in got] == [1, 2, 3]
+    assert got[0] == GOOD
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        (b"no json\n", "cannot be read"),
+        (b'{"node":"b"}\n', "cannot be read"),
+        (b"[" * 100_000 + b"\n", "cannot be read"),
+        (b"\xff\xfe\n", "cannot be read"),
+        (line(dataclasses.replace(GOOD, node=NodeId("c"))), "names another node"),
+        (line(dataclasses.replace(GOOD, protocol=PROTOCOL + 1)), "update the older one"),
+    ],
+)
+def test_what_is_not_its_document_is_refused_with_a_reason(sent: bytes, why: str) -> None:
+    """Nonsense, another node's document, another protocol: none of it is told on."""
+    with pytest.raises(BadDocument, match=why):
+        run_async(heard(streamed(sent)))
+
+
+def test_another_answer_than_a_stream_is_refused() -> None:
+    """A peer that has forgotten us answers 403."""
+    with pytest.raises(BadDocument, match="403"):
+        run_async(heard(json_reply({"error": "no"}, 403)))
+
+
+def test_a_document_without_end_is_cut_off() -> None:
+    """What exceeds the limit ends the connection instead of filling the memory."""
+    with pytest.raises(UpstreamError):
+        run_async(heard(streamed(*[b"x" * 65536] * 20)))
+
+
+def test_silence_is_noticed() -> None:
+    """A peer that is connected and says nothing is given up after the given time."""
+    for script in (raw(then="hang"), streamed(line(GOOD)[:20])):
+        with pytest.raises(TimeoutError):
+            run_async(heard(script, silence_s=0.2))
+
+
+def test_a_stream_that_ends_is_over() -> None:
+    """The last document is told; then there are no more."""
+    with pytest.raises(StopAsyncIteration):
+        run_async(heard(raw(chunked_head() + chunk(line(GOOD)) + LAST_CHUNK), 2))
+
+
+def engine(**fields: Any) -> EngineState:
+    """B's engine with other numbers."""
+    return dataclasses.replace(GOOD.engines[0], **fields)
+
+
+def replica(**rates: float) -> ReplicaState:
+    """B's replica with other rates."""
+    return ReplicaState(
+        Replica(M, "sha256:1"), True, dataclasses.replace(Rates(1000.0, 100.0, 0.15), **rates)
+    )
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        engine(slots=0),
+        engine(slots=-3),
+        engine(slots=10**9),
+        engine(in_flight=-1),
+        engine(yours=-1),
+        engine(frees_in_s=(1e12,)),
+        engine(frees_in_s=(1.0,) * 5000),
+        engine(engine="a\nb"),
+        engine(replicas=(replica(decode=0.0),)),
+        engine(replicas=(replica(prefill=-1.0),)),
+        engine(replicas=(replica(beta=-1.0),)),
+        engine(replicas=(replica(load_s=1e30),)),
+        engine(replicas=(ReplicaState(Replica(ModelName(M + "\x1b[2J"), "x"), True, Rates(1, 1, 0)),)),
+        engine(replicas=(ReplicaState(Replica(ModelName("m" * 300), "x"), True, Rates(1, 1, 0)),)),
+    ],
+)
+def test_numbers_that_cannot_be_reckoned_with_are_dropped(bad: EngineState) -> None:
+    """The peer stays, its sane engines stay; a scheduler that hears the rest still plans."""
+    mixed = dataclasses.replace(
+        GOOD, engines=(bad, dataclasses.replace(GOOD.engines[0], engine=EngineId("sane")))
+    )
+    (document,) = run_async(heard(streamed(line(mixed))))
+    assert [one.engine for one in document.engines if one.replicas] == ["sane"]
+    told = Told()
+    told.hears(document)
+    assert told.arrives(ask("r"))
+
+
+def test_a_flood_of_engines_and_models_is_cut() -> None:
+    """What one peer can make the others keep is bounded."""
+    many = engine(replicas=tuple([replica()] * 1500))
+    (document,) = run_async(heard(streamed(line(dataclasses.replace(GOOD, engines=(many,) * 3)))))
+    assert [len(one.replicas) for one in document.engines] == [exchange.MAX_REPLICAS] * 3
+    (document,) = run_async(heard(streamed(line(dataclasses.replace(GOOD, engines=(engine(),) * 100)))))
+    assert len(document.engines) == exchange.MAX_ENGINES
+
+
+# --- publishing -----------------------------------------------------------------------------------------
+
+
+@contextlib.asynccontextmanager
+async def published(
+    told: Told, interval_s: float
+) -> AsyncIterator[tuple[Publisher, Callable[[], AsyncIterator[StateDocument]]]]:
+    """A's publisher on a port, and how to subscribe to it as B."""
+    publisher = Publisher(told.scheduler, "anna", lambda: told.at, interval_s)
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        return await publisher.stream(request, B)
+
+    port = Port(handle, Limits())
+    (sock,) = bind("127.0.0.1", 0, "")
+    await port.start(sock)
+    upstream = Upstream(Address(port_of(sock)), limits=Limits())
+    try:
+        yield publisher, lambda: subscribe(upstream, A, 5.0, LIMIT)
+    finally:
+        await upstream.close()
+        await port.stop()
+
+
+async def next_of(documents: AsyncIterator[StateDocument], deadline_s: float = 5.0) -> StateDocument:
+    """The next document, soon."""
+    async with asyncio.timeout(deadline_s):
+        return await anext(documents)
+
+
+def test_the_document_comes_at_once_and_again_every_interval() -> None:
+    """It is the heartbeat: same epoch, growing sequence, also when nothing happens."""
+
+    async def scene() -> list[StateDocument]:
+        async with published(Told(), 0.05) as (_, subscribed):
+            documents = subscribed()
+            return [await next_of(documents) for _ in range(4)]
+
+    got = run_async(scene())
+    assert len({document.epoch for document in got}) == 1
+    assert [document.sequence for document in got] == [1, 2, 3, 4]
+    assert {(document.node, document.name) for document in got} == {(A, "anna")}
+    assert got[0].engines[0].engine == GPU
+
+
+def test_a_change_is_published_at_once() -> None:
+    """A request that starts shows in the next document long before the interval is over."""
+
+    async def scene() -> StateDocument:
+        told = Told()
+        async with published(told, 60.0) as (publisher, subscribed):
+            documents = subscribed()
+            assert (await next_of(documents)).engines[0].in_flight == 0
+            commands = told.arrives(ask("r"))
+            publisher.heard(ARRIVED, commands)
+            return await next_of(documents, 2.0)
+
+    assert run_async(scene()).engines[0].in_flight == 1
+
+
+def test_a_burst_is_one_document_and_news_of_others_is_none() -> None:
+    """Twenty events within a moment are published together; hearing of a peer publishes nothing."""
+
+    async def scene() -> int:
+        async with published(Told(), 60.0) as (publisher, subscribed):
+            documents = subscribed()
+            await next_of(documents)
+            for _ in range(20):
+                publisher.heard(ARRIVED, [])
+            sequence = (await next_of(documents, 2.0)).sequence
+            publisher.heard(NodeReported(0.0, GOOD), [])
+            publisher.heard(TimePassed(0.0), [])
+            with pytest.raises(TimeoutError):
+                await next_of(documents, 0.3)
+            return sequence
+
+    assert run_async(scene()) == 2
+
+
+def test_each_life_has_its_own_epoch() -> None:
+    """What was known of a daemon before its restart is void."""
+    told = Told()
+    lives = [Publisher(told.scheduler, "anna", lambda: 0.0, 1.0).document_for(B).epoch for _ in range(2)]
+    assert lives[0] != lives[1]
+
+
+def test_a_reader_that_leaves_is_forgotten() -> None:
+    """Nothing is kept for a peer that is gone."""
+
+    async def scene() -> None:
+        async with published(Told(), 0.05) as (publisher, subscribed):
+            documents = subscribed()
+            await next_of(documents)
+            assert len(publisher._readers) == 1
+            await documents.aclose()  # type: ignore[attr-defined]
+            await eventually(lambda: not publisher._readers)
+
+    run_async(scene())
