@@ -1,0 +1,259 @@
+"""The settings of our servers: what comes on a connection after what, and how a port ends."""
+
+import asyncio
+import logging
+import socket
+
+import pytest
+from aiohttp import web
+
+from pairproxy.config import Limits
+from pairproxy.proxy import server
+from pairproxy.proxy.listening import bind, port_of
+from pairproxy.proxy.server import Handler, Port
+from pairproxy.security import tls
+from tests.support import engine_scripts as scripts
+from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, eventually
+from tests.support.node import Node, identity, node_before
+from tests.support.raw_client import RawClient, request
+from tests.support.running import run_async
+
+TAGS = "GET /api/tags HTTP/1.1"
+
+
+async def echo(incoming: ParsedRequest, connection: EngineConnection) -> None:
+    """Answer with the target."""
+    await connection.send(scripts.json_bytes({"target": incoming.target}))
+
+
+async def hello(_: web.BaseRequest) -> web.StreamResponse:
+    """An answer that aiohttp writes."""
+    return web.Response(text="hello")
+
+
+async def open_port(handler: Handler, **options: bool) -> tuple[Port, int]:
+    """A port with this handler: (port, number)."""
+    (sock,) = bind("127.0.0.1", 0, "")
+    port = Port(handler, Limits(), **options)
+    await port.start(sock)
+    return port, port_of(sock)
+
+
+def test_requests_in_a_row_are_answered_in_a_row() -> None:
+    """A client may send many requests before it reads an answer; each gets its own, in order."""
+
+    async def main() -> None:
+        async with node_before(echo) as (node, engine), await RawClient.open(node.port) as client:
+            many = b"".join(request(f"GET /{number} HTTP/1.1", None) for number in range(100))
+            client.writer.write(many + request("POST /last HTTP/1.1", b"body"))
+            for number in range(100):
+                assert (await client.reply()).json() == {"target": f"/{number}"}
+            assert (await client.reply()).json() == {"target": "/last"}
+            assert engine.requests[-1].body == b"body"
+
+    run_async(main())
+
+
+@pytest.mark.parametrize("line", [TAGS, "POST /api/chat HTTP/1.1"])
+@pytest.mark.parametrize("protocol", ["websocket", "h2c", "foo"])
+def test_an_upgrade_is_answered_as_a_plain_request(line: str, protocol: str) -> None:
+    """Never 101; what follows on the connection is the next request."""
+
+    async def main() -> None:
+        body = b'{"model":"m:1"}' if line.startswith("POST") else None
+        upgrade = request(line, body, "Connection: Upgrade", f"Upgrade: {protocol}", "Sec-WebSocket-Key: x")
+        async with node_before(echo) as (node, engine), await RawClient.open(node.port) as client:
+            assert [(await client.ask(upgrade)).status for _ in range(2)] == [200, 200]
+            assert (await client.ask(request("GET /next HTTP/1.1", None))).json() == {"target": "/next"}
+            assert [one.header("Upgrade") for one in engine.requests] == [None] * 3
+
+    run_async(main())
+
+
+def test_a_second_request_may_be_the_one_that_ends_a_side() -> None:
+    """Half-closing is for any request of a connection, and it ends the connection after the reply."""
+
+    async def main() -> None:
+        async with node_before(echo) as (node, _), await RawClient.open(node.port) as client:
+            assert (await client.ask(request(TAGS, None))).status == 200
+            client.writer.write(request(TAGS, None))
+            client.half_close()
+            assert (await client.reply()).status == 200
+            assert await client.end() == b""
+
+    run_async(main())
+
+
+def test_an_idle_client_that_ends_its_side_is_let_go() -> None:
+    """Before, between and after requests there is nothing to wait for."""
+
+    async def main() -> None:
+        async with node_before(echo) as (node, _):
+            async with await RawClient.open(node.port) as early, await RawClient.open(node.port) as late:
+                early.half_close()
+                assert await early.end() == b""
+                await late.ask(request(TAGS, None))
+                late.half_close()
+                assert await late.end() == b""
+            await eventually(lambda: node.client_port.connections == 0)
+
+    run_async(main())
+
+
+def test_only_ports_that_say_so_wait_for_the_half_closed() -> None:
+    """Elsewhere the end of a side is the end."""
+
+    async def main() -> None:
+        async def slow(_: web.BaseRequest) -> web.StreamResponse:
+            is_begun.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        is_begun = asyncio.Event()
+        port, number = await open_port(slow)
+        async with await RawClient.open(number) as client:
+            await client.send(request(TAGS, None))
+            await is_begun.wait()
+            client.half_close()
+            assert await client.end() == b""
+        await port.stop()
+
+    run_async(main())
+
+
+def test_stopping_ends_what_hangs() -> None:
+    """A handler that never ends is cancelled; afterwards nobody answers at the port."""
+
+    async def main() -> None:
+        ended: list[str] = []
+
+        async def hang(_: web.BaseRequest) -> web.StreamResponse:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append("cancelled")
+            raise AssertionError
+
+        port, number = await open_port(hang)
+        async with await RawClient.open(number) as client:
+            await client.send(request(TAGS, None))
+            await eventually(lambda: port.connections == 1)
+            await asyncio.sleep(0.01)
+            await port.stop()
+            assert ended == ["cancelled"]
+            assert await client.end() == b""
+        with pytest.raises(ConnectionRefusedError):
+            await RawClient.open(number)
+
+    run_async(main())
+
+
+def test_stopping_lets_a_reply_end_within_its_grace() -> None:
+    """What ends in time is delivered whole."""
+
+    async def main() -> None:
+        async def slow(_: web.BaseRequest) -> web.StreamResponse:
+            await asyncio.sleep(0.05)
+            return web.Response(text="whole")
+
+        port, number = await open_port(slow)
+        async with await RawClient.open(number) as client:
+            await client.send(request(TAGS, None))
+            await asyncio.sleep(0.01)
+            await port.stop(grace_s=5.0)
+            assert (await client.reply()).body == b"whole"
+
+    run_async(main())
+
+
+@pytest.mark.parametrize("pieces", [[], [b"GET /api/tags HTT"], [b"GET / HTTP/1.1\r\n"] + [b"X: 1\r\n"] * 50])
+def test_a_head_that_does_not_come_is_not_waited_for(
+    pieces: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Silence, half a line and headers that drip in all end at the same deadline."""
+    monkeypatch.setattr(server, "IDLE_S", 0.15)
+
+    async def main() -> None:
+        async with FakeEngine(echo) as engine, Node(engine) as node:
+            async with await RawClient.open(node.port) as client:
+
+                async def drip() -> None:
+                    for piece in pieces:
+                        client.writer.write(piece)
+                        await asyncio.sleep(0.02)
+
+                dripping = asyncio.create_task(drip())
+                async with asyncio.timeout(2):
+                    assert await client.end() == b""
+                dripping.cancel()
+            assert engine.requests == []
+
+    run_async(main())
+
+
+def test_a_stranger_that_never_shakes_hands_is_put_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TLS has a deadline of its own, far below asyncio's."""
+    monkeypatch.setattr(server, "HANDSHAKE_S", 0.1)
+
+    async def main() -> None:
+        (sock,) = bind("127.0.0.1", 0, "")
+        port = Port(hello, Limits())
+        await port.start(sock, tls.server_context(identity("anna"), []))
+        async with (
+            await RawClient.open(port_of(sock)) as client,
+            asyncio.timeout(2),
+        ):
+            assert await client.end() == b""
+        await port.stop()
+
+    run_async(main())
+
+
+def test_a_fault_is_told_without_its_text(caplog: pytest.LogCaptureFixture) -> None:
+    """Where a handler leaves the answer to aiohttp, a fault is 500 in JSON, and the log says where it was."""
+
+    async def main() -> None:
+        async def fails(_: web.BaseRequest) -> web.StreamResponse:
+            raise ValueError("CANARY-44f0")
+
+        port, number = await open_port(fails)
+        async with await RawClient.open(number) as client:
+            reply = await client.ask(request(TAGS, None))
+            assert (reply.status, set(reply.json())) == (500, {"error"})
+            assert b"CANARY" not in reply.body
+            assert await client.end() == b""
+        await port.stop()
+
+    with caplog.at_level(logging.DEBUG):
+        run_async(main())
+    assert "CANARY" not in caplog.text
+    assert "ValueError in fails:" in caplog.text
+
+
+def test_a_large_header_is_fine_up_to_its_limit() -> None:
+    """The limit is ours, not aiohttp's 8190 bytes."""
+
+    async def main() -> None:
+        port, number = await open_port(hello)
+        async with await RawClient.open(number) as client:
+            reply = await client.ask(request(TAGS, None, "Cookie: " + "c" * 60_000))
+            assert reply.body == b"hello"
+            too_long = await client.ask(request(TAGS, None, "Cookie: " + "c" * 70_000))
+            assert too_long.status == 400
+        await port.stop()
+
+    run_async(main())
+
+
+def test_small_packets_are_not_held_back() -> None:
+    """Chunks of a stream leave at once: Nagle's algorithm is off towards the client."""
+
+    async def main() -> None:
+        async with node_before(echo) as (node, _), await RawClient.open(node.port) as client:
+            await client.ask(request(TAGS, None))
+            (connection,) = node.client_port._server.connections
+            assert connection.transport is not None
+            sock = connection.transport.get_extra_info("socket")
+            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+    run_async(main())
