@@ -70,7 +70,8 @@ def test_the_prompt_is_estimated_from_all_that_is_read() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"", b"[]", b"null", b"{", b'{"model":null}', b'{"model":7}', b'{"model":""}', b'{"model":" "}', b"{}",
+        b"", b"[]", b"null", b"{", b'{"model":null}', b'{"model":7}', b'{"model":""}',
+        b'{"model":" "}', b"{}",
         b'{"Model":"m"}', b'{"model":"m","MODEL":"n"}', b'{"model":"m","stream":"yes"}', b'{"model":"m\xff"}',
         b'{"model":"m","options":[]}', b'{"model":"m","options":{"num_predict":"many"}}', b"\x1f\x8b\x08",
         b'{"model":"m","options":' + b"[" * 100_000 + b"}",

@@ -21,7 +21,8 @@ def test_inference_may_run_anywhere(target: str, dialect: Dialect) -> None:
 @pytest.mark.parametrize(
     "target",
     [
-        "/api/pull", "/api/delete", "/api/create", "/v1/models", "/api/chat/", "/API/chat", "//api/chat", "/api/%63hat",
+        "/api/pull", "/api/delete", "/api/create", "/v1/models", "/api/chat/", "/API/chat", "//api/chat",
+        "/api/%63hat",
         "/v1/../api/chat", "/api/chat;x", "/api/chat#x", "", "*", "http://h/api/chat", "/api/chatter",
     ],
 )  # fmt: skip
