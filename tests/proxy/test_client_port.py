@@ -115,11 +115,7 @@ def test_what_is_recorded_of_a_request_is_what_choosing_needed() -> None:
                 ModelName("m:1"), Dialect.OLLAMA, "/api/chat", "my job"
             )  # fmt: skip
             assert (second.dialect, second.run, third.run) == (Dialect.OPENAI, "r" * 64, None)
-            assert (first.usage.prompt_tokens, first.usage.output_tokens, first.usage.decode_s) == (
-                7,
-                3,
-                0.03,
-            )
+            assert first.usage == Usage(prompt_tokens=7, output_tokens=3, decode_s=0.03)
             assert (first.client, first.origin, first.outcome) == ("127.0.0.1", None, Outcome.DONE)
 
     run_async(main())
