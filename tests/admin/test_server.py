@@ -1,0 +1,132 @@
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+from aiohttp import ClientResponse, ClientSession
+
+from pairproxy.admin.server import AdminPort
+from pairproxy.api.schema import Report, Status
+from pairproxy.config import Limits
+from pairproxy.proxy.gate import Gate
+from pairproxy.proxy.listening import bind, port_of
+from tests.support.running import run_async
+
+STATUS = Status("0.1.0", "N", "anna", 1.0, "fastest-finish", False, 0, (), (), 0, None, {}, None)
+
+
+class Admin:
+    """An admin port over fixed values, and a client of it."""
+
+    def __init__(self, port: int, session: ClientSession) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self._session = session
+
+    async def ask(self, path: str, method: str = "GET", **headers: str) -> tuple[ClientResponse, bytes]:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        async with self._session.request(method, self.url + path, headers=named) as response:
+            return response, await response.read()
+
+
+def reported(run: str | None) -> Report:
+    """There is one run, and it has no name."""
+    return Report(None, (), {"N": "anna" if run is None else run})
+
+
+@asynccontextmanager
+async def admin(*, is_ready: bool = True) -> AsyncIterator[Admin]:
+    """The port on loopback."""
+    port = AdminPort(lambda: STATUS, reported, lambda: is_ready, Limits(), Gate("testhost"))
+    (sock,) = bind("127.0.0.1", 0, "")
+    number = port_of(sock)
+    await port.start(sock)
+    try:
+        async with ClientSession() as session:
+            yield Admin(number, session)
+    finally:
+        await port.stop()
+
+
+def ask(
+    path: str, method: str = "GET", *, is_ready: bool = True, **headers: str
+) -> tuple[ClientResponse, bytes]:
+    """One request to a fresh port."""
+
+    async def scene() -> tuple[ClientResponse, bytes]:
+        async with admin(is_ready=is_ready) as port:
+            return await port.ask(path, method, **headers)
+
+    return run_async(scene())
+
+
+def test_status_is_the_schema_as_json_that_nobody_keeps() -> None:
+    """Encoded as it is; no cache may store it, no browser may guess what it is."""
+    response, body = ask("/status")
+    assert response.status == 200
+    assert msgspec.json.decode(body, type=Status) == STATUS
+    assert response.headers["Content-Type"].startswith("application/json")
+    assert response.headers["Cache-Control"] == "no-store"
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_report_is_the_last_run_or_none() -> None:
+    """Without a name it is what there is, also if there is nothing."""
+    response, body = ask("/report")
+    assert (response.status, msgspec.json.decode(body, type=Report)) == (200, Report(None, (), {"N": "anna"}))
+
+
+def test_a_run_that_is_not_known_is_404() -> None:
+    """With a name that nobody used."""
+    response, body = ask("/report?run=never")
+    assert (response.status, "no run of this name" in json.loads(body)["error"]) == (404, True)
+
+
+@pytest.mark.parametrize(("is_ready", "status"), [(True, 200), (False, 503)])
+def test_health_says_that_it_lives_and_ready_that_it_serves(is_ready: bool, status: int) -> None:
+    """Live is always live; ready only when some place takes work."""
+    response, body = ask("/health", is_ready=is_ready)
+    assert (response.status, json.loads(body)) == (200, {"status": "ok"})
+    response, body = ask("/ready", is_ready=is_ready)
+    assert (response.status, json.loads(body)) == (status, {"ready": is_ready})
+
+
+def test_an_unknown_path_says_which_there_are() -> None:
+    """A 404 that helps."""
+    response, body = ask("/")
+    assert response.status == 404
+    assert "/status" in json.loads(body)["error"]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"])
+def test_nothing_can_be_changed(method: str) -> None:
+    """Every method but GET and HEAD is refused."""
+    response, _ = ask("/status", method)
+    assert response.status == 405
+
+
+def test_head_has_no_body() -> None:
+    """HEAD is GET without its body."""
+    response, body = ask("/status", "HEAD")
+    assert (response.status, body) == (200, b"")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "evil.example:11633"}, 403),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"Origin": "http://localhost:11633"}, 200),
+        ({"Host": "localhost"}, 200),
+        ({"Host": "testhost.local"}, 200),
+    ],
+)
+def test_no_web_page_can_read_it(headers: dict[str, str], status: int) -> None:
+    """Rebound names and foreign origins get nothing of what this machine does."""
+    response, body = ask("/status", "GET", **headers)  # type: ignore[arg-type]
+    assert response.status == status
+    if status == 403:
+        assert b"anna" not in body

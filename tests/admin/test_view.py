@@ -1,0 +1,162 @@
+from pathlib import Path
+
+import pytest
+
+from pairproxy.admin.view import View
+from pairproxy.config import Limits
+from pairproxy.core.accounting.ledger import Ledger
+from pairproxy.core.commands import Command
+from pairproxy.core.events import Event
+from pairproxy.core.models import NodeId
+from pairproxy.peers.book import PeerBook
+from pairproxy.security import tls
+from pairproxy.security.identity import Identity, load_or_create
+from pairproxy.security.trust import PeerRecord
+from tests.core.told import SLOW, A, Told, ask, document
+
+
+class Recorded(Told):
+    """A scheduler whose ledger hears what it is told, and the view of both."""
+
+    def __init__(self, book: PeerBook, *, speed: bool = True) -> None:
+        self.ledger = Ledger()
+        super().__init__(speed=SLOW if speed else None)
+        self.view = View(
+            "anna", self.scheduler, self.ledger, book, {"gpu": 4711}, lambda: "mDNS is off", lambda: self.at
+        )
+
+    def tell(self, event: Event) -> list[Command]:
+        commands = super().tell(event)
+        self.ledger.record(event, commands)
+        return commands
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Identity:
+    """A peer's identity."""
+    return load_or_create(tmp_path / "other")
+
+
+@pytest.fixture
+def book(tmp_path: Path, other: Identity) -> PeerBook:
+    """One paired peer, found at an address, and a stranger."""
+    own = load_or_create(tmp_path / "own")
+    book = PeerBook(lambda _: None, lambda: 0.0, lambda der: tls.client_context(own, der), Limits())
+    book.add(PeerRecord(other.device_id, "bert", other.certificate, True, True))
+    book.hint(other.device_id[:8], "10.0.0.7", 11634, "mdns")
+    book.hint("STRANGER", "10.0.0.66", 1, "mdns")
+    return book
+
+
+def test_a_fresh_node_shows_itself_and_its_paired_peers(book: PeerBook, other: Identity) -> None:
+    """Nothing ran yet: no run, no requests; a peer that was not heard is down, its address is known."""
+    told = Recorded(book)
+    told.at = 7.0
+    status = told.view.status()
+    assert (status.node, status.name, status.uptime_s, status.policy) == (A, "anna", 7.0, "fastest-finish")
+    assert (status.requests_done, status.queue_length, status.running, status.last_run) == (0, 0, (), None)
+    assert (status.discovery_problem, status.unpaired) == ("mDNS is off", {"STRANGER": "10.0.0.66:1"})
+    own, peer = status.nodes
+    (engine,) = own.engines
+    assert (own.is_self, own.is_up, engine.engine, engine.port) == (True, True, "gpu", 4711)
+    (replica,) = engine.replicas
+    assert (replica.prefill_tokens_per_s, replica.decode_tokens_per_s) == pytest.approx((250.0, 25.0))
+    assert (peer.node, peer.name, peer.is_up, peer.engines) == (other.device_id, "bert", False, ())
+    assert (peer.address, peer.found_by, peer.age_s) == ("10.0.0.7:11634", None, None)
+
+
+def test_a_heard_peer_shows_what_it_said_and_how_long_ago(book: PeerBook, other: Identity) -> None:
+    """Its engines are those of its last state document; they have no port here."""
+    told = Recorded(book)
+    told.hears(document(other.device_id, slots=3))
+    told.at = 1.5
+    peer = told.view.status().nodes[1]
+    assert peer.age_s == 1.5
+    assert [(engine.slots, engine.port) for engine in peer.engines] == [(3, None)]
+
+
+def test_what_runs_and_what_waits(book: PeerBook) -> None:
+    """One request holds the slot, one waits; the slot counts as in flight until the reply is over."""
+    told = Recorded(book)
+    told.arrives(ask("first"))
+    told.arrives(ask("second"))
+    told.at = 0.5
+    status = told.view.status()
+    (running,) = status.running
+    assert (running.request, running.node, running.age_s, running.has_first_byte) == ("first", A, 0.5, False)
+    assert (status.queue_length, status.nodes[0].engines[0].in_flight) == (1, 1)
+    told.begins("first")
+    assert told.view.status().running[0].has_first_byte
+    told.finishes("first")
+    told.begins("second")
+    told.finishes("second")
+    status = told.view.status()
+    assert (status.running, status.queue_length, status.nodes[0].engines[0].in_flight) == ((), 0, 0)
+    assert status.requests_done == 2
+
+
+def run(told: Recorded, name: str, seconds: float = 2.0) -> None:
+    """One request, dispatched at once, from its arrival to its end."""
+    told.arrives(ask(name))
+    told.at += 0.5
+    told.begins(name)
+    told.at += seconds - 0.5
+    told.finishes(name, tokens=50)
+
+
+def test_the_report_counts_from_the_beginning_of_its_run(book: PeerBook, other: Identity) -> None:
+    """Times in it are seconds since the run began, whatever the clock said; every node has a name."""
+    told = Recorded(book)
+    told.at = 1000.0
+    run(told, "one")
+    report = told.view.report(None)
+    assert report.run is not None
+    assert report.run.makespan_s == pytest.approx(2.0)
+    (record,) = report.records
+    assert (record.request, record.node, record.engine, record.outcome) == ("one", A, "gpu", "done")
+    times = (record.arrived_s, record.dispatched_s, record.first_byte_s, record.ended_s)
+    assert times == pytest.approx((0.0, 0.0, 0.5, 2.0))
+    assert (record.output_tokens, record.attempts) == (50, 1)
+    assert report.names == {A: "anna", other.device_id: "bert"}
+
+
+def test_without_a_run_there_is_no_report(book: PeerBook) -> None:
+    """An empty ledger, or a name that was never used."""
+    told = Recorded(book)
+    assert told.view.report(None).run is None
+    run(told, "one")
+    assert told.view.report("never").run is None
+    assert told.view.report(None).run is not None
+
+
+def test_the_status_follows_a_run_that_grows(book: PeerBook) -> None:
+    """The report that is kept for the faces is made anew when a request ends."""
+    told = Recorded(book)
+    run(told, "one")
+    first = told.view.status().last_run
+    assert first is not None
+    assert first == told.view.status().last_run
+    run(told, "two")
+    second = told.view.status().last_run
+    assert second is not None
+    assert (first.requests, second.requests) == (1, 2)
+
+
+def test_no_word_of_a_request_is_shown(book: PeerBook) -> None:
+    """The JSON holds names, numbers and reasons; a request's text never comes to this module."""
+    told = Recorded(book)
+    run(told, "one")
+    fields = told.view.report(None).records[0].__struct_fields__
+    assert set(fields) == {
+        "request", "node", "engine", "outcome", "arrived_s", "dispatched_s", "first_byte_s", "ended_s",
+        "prompt_tokens", "output_tokens", "attempts", "reason",
+    }  # fmt: skip
+
+
+def test_a_draining_node_says_so(book: PeerBook) -> None:
+    """For whoever looks while it stops."""
+    told = Recorded(book, speed=False)
+    told.scheduler.is_draining = True
+    status = told.view.status()
+    assert (status.is_draining, status.nodes[0].engines) == (True, ())
+    assert NodeId(status.node) == A
