@@ -45,11 +45,12 @@ class Connection(web.RequestHandler):
     clients of HTTP/1.1 have to skip: what is gone answers it with a reset.
     """
 
-    __slots__ = ("_waits_for_half_closed", "is_answering")
+    __slots__ = ("_has_ended", "_waits_for_half_closed", "is_answering")
 
     def __init__(self, manager: web.Server, waits_for_half_closed: bool, **settings: Any) -> None:
         super().__init__(manager, **settings)
         self._waits_for_half_closed = waits_for_half_closed
+        self._has_ended = False
         self.is_answering = False
         """Whether bytes of a reply were written past aiohttp, and no other request came since."""
 
@@ -88,8 +89,10 @@ class Connection(web.RequestHandler):
         is_idle = self._request_count == 0 or (self._waiter is not None and not self._waiter.done())
         if is_idle or self.is_answering or self._is_cut():
             return None
-        self.close()  # after this reply
-        self._loop.call_later(LEFT_S, self._look, True)
+        if not self._has_ended:  # uvloop says it twice
+            self._has_ended = True
+            self.close()  # after this reply
+            self._loop.call_later(LEFT_S, self._look, True)
         return True
 
     def _is_cut(self) -> bool:

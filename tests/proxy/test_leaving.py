@@ -1,7 +1,9 @@
 """Clients that leave, wait, stall or end their side: the engine works for nobody who is gone."""
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
@@ -17,13 +19,27 @@ TWO_CHUNKS = scripts.raw(
     scripts.chunked_head(), scripts.chunk(b'{"n":1}\n'), scripts.chunk(b'{"n":2}\n'), then="hang"
 )
 DONE = scripts.ollama_chat([{"done": True}])
+LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
+with contextlib.suppress(ImportError):  # there is none for Windows
+    import uvloop
+
+    LOOPS["uvloop"] = uvloop.new_event_loop  # what `pairproxy up` runs on; it tells the end of a side twice
 Leave = Callable[[RawClient], None]
+Run = Callable[[Coroutine[Any, Any, None]], None]
 LEAVINGS: dict[str, Leave] = {"with FIN": RawClient.leave, "with RST": RawClient.reset}
+
+
+@pytest.fixture(params=LOOPS)
+def run(request: pytest.FixtureRequest) -> Run:
+    """run_async() on each kind of loop; they tell the end of a connection in different ways."""
+    return lambda coro: run_async(coro, loop_factory=LOOPS[request.param])
 
 
 @pytest.mark.parametrize("leave", LEAVINGS.values(), ids=LEAVINGS.keys())
 @pytest.mark.parametrize("path", ["/api/chat", "/api/pull"])
-def test_a_client_that_leaves_before_the_first_byte_frees_the_engine(leave: Leave, path: str) -> None:
+def test_a_client_that_leaves_before_the_first_byte_frees_the_engine(
+    leave: Leave, path: str, run: Run
+) -> None:
     """The engine sees its client leave within a second, though it has answered nothing yet."""
 
     async def main() -> None:
@@ -38,12 +54,12 @@ def test_a_client_that_leaves_before_the_first_byte_frees_the_engine(leave: Leav
                 (record,) = await node.recorded()
                 assert record.outcome is Outcome.CANCELLED
 
-    run_async(main())
+    run(main())
 
 
 @pytest.mark.parametrize("leave", LEAVINGS.values(), ids=LEAVINGS.keys())
 @pytest.mark.parametrize("path", ["/api/chat", "/api/pull"])
-def test_a_client_that_leaves_in_the_middle_frees_the_engine(leave: Leave, path: str) -> None:
+def test_a_client_that_leaves_in_the_middle_frees_the_engine(leave: Leave, path: str, run: Run) -> None:
     """After two chunks and then silence the leaving is noticed within a second."""
 
     async def main() -> None:
@@ -59,10 +75,10 @@ def test_a_client_that_leaves_in_the_middle_frees_the_engine(leave: Leave, path:
                 (record,) = await node.recorded()
                 assert record.outcome is Outcome.CANCELLED
 
-    run_async(main())
+    run(main())
 
 
-def test_a_client_that_sends_and_leaves_at_once_frees_the_engine() -> None:
+def test_a_client_that_sends_and_leaves_at_once_frees_the_engine(run: Run) -> None:
     """A request whose sender is gone already is not computed to its end."""
 
     async def main() -> None:
@@ -74,10 +90,10 @@ def test_a_client_that_sends_and_leaves_at_once_frees_the_engine() -> None:
             await eventually(lambda: len(engine.requests) == 1)
             assert await engine.connections[0].peer_left() - left_at < 1.0
 
-    run_async(main())
+    run(main())
 
 
-def test_a_client_that_leaves_the_queue_is_forgotten() -> None:
+def test_a_client_that_leaves_the_queue_is_forgotten(run: Run) -> None:
     """Its request never reaches an engine, and the next in the queue is not kept waiting by it."""
 
     async def main() -> None:
@@ -102,11 +118,11 @@ def test_a_client_that_leaves_the_queue_is_forgotten() -> None:
             first.leave()
             third.leave()
 
-    run_async(main())
+    run(main())
 
 
 @pytest.mark.parametrize("chunks_first", [0, 2])
-def test_the_slot_stays_charged_until_the_engine_settled(chunks_first: int) -> None:
+def test_the_slot_stays_charged_until_the_engine_settled(chunks_first: int, run: Run) -> None:
     """After a client left, the next request is sent only once the engine is known to be free."""
 
     async def main() -> None:
@@ -129,11 +145,11 @@ def test_the_slot_stays_charged_until_the_engine_settled(chunks_first: int) -> N
                 settling.release()
                 assert (await second.reply()).status == 200
 
-    run_async(main())
+    run(main())
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.7])
-def test_a_client_that_ends_its_side_gets_the_full_answer(delay_s: float) -> None:
+def test_a_client_that_ends_its_side_gets_the_full_answer(delay_s: float, run: Run) -> None:
     """Half-closing after the request is no leaving, however long the engine thinks."""
 
     async def main() -> None:
@@ -154,10 +170,10 @@ def test_a_client_that_ends_its_side_gets_the_full_answer(delay_s: float) -> Non
             (record,) = await node.recorded()
             assert record.outcome is Outcome.DONE
 
-    run_async(main())
+    run(main())
 
 
-def test_a_client_of_1_0_that_ends_its_side_gets_nothing_but_its_answer() -> None:
+def test_a_client_of_1_0_that_ends_its_side_gets_nothing_but_its_answer(run: Run) -> None:
     """HTTP/1.0 has no interim replies, so nobody asks whether the client is still there."""
 
     async def main() -> None:
@@ -175,10 +191,10 @@ def test_a_client_of_1_0_that_ends_its_side_gets_nothing_but_its_answer() -> Non
             client.half_close()
             assert (await client.reply()).json() == {"done": True}
 
-    run_async(main())
+    run(main())
 
 
-def test_half_a_request_is_no_request() -> None:
+def test_half_a_request_is_no_request(run: Run) -> None:
     """A client that ends its side in the middle of a body is gone; the engine hears nothing of it."""
 
     async def main() -> None:
@@ -189,4 +205,4 @@ def test_half_a_request_is_no_request() -> None:
                 assert await client.end() == b""
             assert engine.requests == []
 
-    run_async(main())
+    run(main())

@@ -1,7 +1,7 @@
 """How a plain test runs async code: with a deadline, and with nothing left over at the end."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import pytest
@@ -11,12 +11,17 @@ Result = TypeVar("Result")
 WIND_DOWN_S = 1.0  # closing transports and servers end their own tasks within a few turns of the loop
 
 
-def run_async(coro: Coroutine[Any, Any, Result], timeout: float = 20.0) -> Result:
+def run_async(
+    coro: Coroutine[Any, Any, Result],
+    timeout: float = 20.0,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+) -> Result:
     """Run ``coro`` on a loop of its own and return its result.
 
     Fails the test if it takes longer than ``timeout`` seconds, or if it leaves a task behind.
     """
-    return asyncio.run(_watched(coro, timeout))
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        return runner.run(_watched(coro, timeout))
 
 
 async def _watched(coro: Coroutine[Any, Any, Result], timeout: float) -> Result:
