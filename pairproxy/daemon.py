@@ -29,6 +29,7 @@ from pairproxy.core.scheduler import Rules, Scheduler
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.engines.finder import find_engines, nothing_found, with_a_client_port
 from pairproxy.engines.own import OwnEngines
+from pairproxy.engines.ports import how_to_go_on
 from pairproxy.peers.book import PeerBook
 from pairproxy.peers.discovery import Discovery
 from pairproxy.peers.exchange import Publisher
@@ -59,6 +60,10 @@ class _Sockets:
     clients: dict[EngineId, list[socket.socket]]
     peers: list[socket.socket]
     admin: list[socket.socket]
+
+    def close(self) -> None:
+        for sock in (*self.peers, *self.admin, *(sock for bound in self.clients.values() for sock in bound)):
+            sock.close()
 
     def file(self, node: NodeId, name: str) -> DaemonFile:
         return DaemonFile(
@@ -121,6 +126,7 @@ class Daemon:
             self._engines = OwnEngines(entries, cache_dir(), self._on_progress, self._settings.limits)
             stack.push_async_callback(self._engines.stop)
             sockets = self._bind(trust)
+            stack.callback(sockets.close)
             self._wire(identity, trust)
             await self._engines.start()
             async with self._group:
@@ -132,7 +138,7 @@ class Daemon:
         """Take every port, or say who has it. The peer port stays closed until somebody is paired."""
         settings = self._settings
         clients = {
-            engine.id: bind_plain(engine.listen, "engines.listen", _go_on(engine.kind))
+            engine.id: bind_plain(engine.listen, "engines.listen", how_to_go_on(engine.kind))
             for engine in self._engines.engines
             if engine.listen
         }
@@ -290,9 +296,3 @@ class Daemon:
 
 
 _OTHER_ADMIN = "Is another pairproxy running? Set admin.listen to another port if it should be."
-
-
-def _go_on(kind: str) -> str:
-    if kind in ("ollama", "lmstudio"):
-        return "Move the engine to another port and start it again, or set engines.listen to a free port."
-    return "Stop that program, or give this engine another port with engines.listen in config.toml."

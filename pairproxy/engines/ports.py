@@ -56,6 +56,13 @@ def engine_address(settings: EngineSettings) -> tuple[str, int]:
     return host, port
 
 
+def how_to_go_on(kind: str) -> str:
+    """What to do when the client port of an engine of this kind is taken."""
+    if any(kind == name and ports.moved is not None for name, ports in PORTS.items()):
+        return "Move the engine to another port and start it again, or set engines.listen to a free port."
+    return "Stop that program, or give this engine another port with engines.listen in config.toml."
+
+
 def _is_loopback(host: str) -> bool:
     if host == "localhost":
         return True

@@ -113,7 +113,7 @@ def test_the_embedded_engines_end_with_the_demo(temporary: Path, number: signal.
     demo = Demo(temporary, "--rounds", "20", "--tokens", "512")
     demo.until_it_works(4)
     started = demo.started()
-    assert len(started) == 4
+    assert len(started) >= 4  # two nodes, two engines
     demo.end(number)
     assert psutil.wait_procs(started, timeout=15)[1] == []
 
