@@ -1,0 +1,61 @@
+from pairproxy.core.costs import PRIORS, Costs
+from pairproxy.core.local import LocalEngines
+from pairproxy.core.models import AttemptId, EngineId, ModelName, RequestId
+from pairproxy.core.running import Running, RunningTable
+from tests.core.told import FAST, GPU, A, B, M, ask, at, report
+
+OTHER = EngineId("other")
+
+
+def test_the_latest_report_of_each_engine_counts() -> None:
+    """An engine that is lost has no slots; none ever has fewer than one."""
+    local = LocalEngines(A, Costs())
+    local.report(report(4))
+    local.report(report(2))
+    local.report(report(0, engine=OTHER))
+    assert local.slots() == {at(A): 2, at(A, OTHER): 1}
+    local.lose(GPU)
+    local.lose(GPU)
+    assert local.slots() == {at(A, OTHER): 1}
+
+
+def test_the_called_engine_comes_first() -> None:
+    """Whoever asks an engine by its port means that one, if it can."""
+    local = LocalEngines(A, Costs())
+    local.report(report())
+    local.report(report(engine=OTHER))
+    assert [place.engine for place, *_ in local.places(M, OTHER)] == [OTHER, GPU]
+    assert [place.engine for place, *_ in local.places(M, None)] == [GPU, OTHER]
+    assert list(local.places(ModelName("unknown"), OTHER)) == []
+
+
+def test_an_unlisted_model_is_its_engines_alone() -> None:
+    """Its content is unknown, so it equals nobody's."""
+    local = LocalEngines(A, Costs())
+    local.report(report())
+    ((place, replica, _, _),) = local.unlisted(ModelName("new"), GPU)
+    assert (place, replica.identity) == (at(A), "")
+    assert list(local.unlisted(ModelName("new"), OTHER)) == []
+
+
+def test_each_model_has_its_rates() -> None:
+    """The prior of the engine's kind until something was measured."""
+    local = LocalEngines(A, Costs())
+    local.report(report())
+    assert local.all_rates(GPU) == {M: PRIORS["paced"]}
+    assert local.all_rates(OTHER) == {}
+
+
+def test_the_state_of_an_engine_depends_on_who_reads_it() -> None:
+    """Own requests are counted apart, others' told by when they are expected to end, soonest first."""
+    local, table = LocalEngines(A, Costs()), RunningTable()
+    local.report(report(4))
+    origins = (None, B, None)
+    for number, origin in enumerate(origins):
+        attempt = AttemptId(RequestId(f"r{number}"), 1)
+        table.add(Running(attempt, ask(f"r{number}", origin=origin), at(A), FAST, 0.0, 9.0 - number))
+    (state,) = local.states(table, B, 8.0)
+    assert (state.slots, state.in_flight, state.yours) == (4, 3, 1)
+    assert state.frees_in_s == (0.0, 1.0)
+    (state,) = local.states(table, A, 0.0)
+    assert (state.yours, state.frees_in_s) == (0, (7.0, 8.0, 9.0))

@@ -1,0 +1,59 @@
+import pytest
+
+from pairproxy.core.errors import BrokenReply, Draining, ModelNotFound, PairproxyError, SlotsTaken
+from pairproxy.core.events import AttemptFinished, FirstByteReceived
+from pairproxy.core.models import AttemptId, EngineId, NodeId, Usage
+from pairproxy.core.simulated_gpu import Phase
+from pairproxy.core.simulated_request import (
+    as_its_origin_reads,
+    guest_name,
+    index_of,
+    name_of,
+    phase_event,
+    request_of,
+)
+from pairproxy.core.workload import SimRequest
+
+WORK = SimRequest(0.0, NodeId("a"), 100, 20, 30, client="agent")
+
+
+def test_a_name_leads_back_to_the_workload() -> None:
+    """And is one that the peer port accepts."""
+    assert [index_of(name_of(index)) for index in (0, 7, 123)] == [0, 7, 123]
+    assert name_of(123).isalnum()
+
+
+def test_a_guest_is_named_by_its_origin_and_attempt() -> None:
+    """So two origins, or two attempts, never clash."""
+    names = {
+        guest_name(NodeId(origin), AttemptId(name_of(index), number))
+        for origin in ("aaaaaaaaX", "bbbbbbbbX") for index in (1, 2) for number in (1, 2)
+    }  # fmt: skip
+    assert len(names) == 8
+    assert "aaaaaaaa-r1-2" in names
+
+
+def test_a_peer_sees_the_origin_as_its_client() -> None:
+    """As the peer port makes it; at home the client is who asked."""
+    own = request_of(name_of(1), WORK)
+    assert (own.client, own.origin, own.prompt_tokens, own.max_output_tokens) == ("agent", None, 100, 30)
+    guest = request_of(name_of(1), WORK, NodeId("b"), EngineId("gpu"))
+    assert (guest.client, guest.origin, guest.engine) == ("b", "b", "gpu")
+
+
+def test_a_reply_tells_its_tokens_at_its_end() -> None:
+    """And no seconds: these are measured where it runs."""
+    attempt = AttemptId(name_of(1), 1)
+    assert phase_event(3.0, attempt, Phase.PREFILL, WORK) == FirstByteReceived(3.0, attempt)
+    end = phase_event(4.0, attempt, Phase.DECODE, WORK)
+    assert isinstance(end, AttemptFinished)
+    assert end.usage == Usage(prompt_tokens=100, output_tokens=20)
+
+
+@pytest.mark.parametrize(
+    ("error", "read"),
+    [(SlotsTaken("x"), SlotsTaken), (Draining("x"), SlotsTaken), (ModelNotFound("x"), BrokenReply)],
+)
+def test_a_refusal_is_read_as_over_the_wire(error: PairproxyError, read: type[PairproxyError]) -> None:
+    """A slot that is taken blames nobody, everything else is a failure of that node."""
+    assert type(as_its_origin_reads(error)) is read

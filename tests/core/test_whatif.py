@@ -1,0 +1,129 @@
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from pairproxy.core.accounting.report import report_run
+from pairproxy.core.accounting.runs import Run, group_runs
+from pairproxy.core.models import EngineId, ModelName, NodeId, Outcome, Place, Rates, Usage
+from pairproxy.core.simulator import simulate
+from pairproxy.core.whatif import best_single_node, modelled_t1
+from pairproxy.core.workload import SimEngine, SimNode, SimRequest
+
+A, B = NodeId("a"), NodeId("b")
+FAST, SLOW = Rates(4000.0, 50.0, 0.15), Rates(1000.0, 12.5, 0.15)
+NODES = [SimNode.of("a", 2, SLOW), SimNode.of("b", 3, FAST)]
+
+
+def places(nodes: list[SimNode]) -> dict[Place, tuple[int, dict[ModelName, Rates]]]:
+    """What is known of the nodes when the run is reported: here, the truth."""
+    return {
+        Place(node.node, engine.engine): (engine.slots, {**engine.rates})
+        for node in nodes
+        for engine in node.engines
+    }
+
+
+def burst(count: int = 12, *, seed: int = 0, spread_s: float = 0.0) -> list[SimRequest]:
+    """Requests of random sizes."""
+    random = Random(seed)
+    return [
+        SimRequest(random.uniform(0.0, spread_s), A, random.randint(50, 2000), random.randint(20, 300))
+        for _ in range(count)
+    ]
+
+
+def run_of(nodes: list[SimNode], requests: list[SimRequest]) -> Run:
+    """The run as the ledger has it afterwards."""
+    (run,) = group_runs(simulate(nodes, requests).records, idle_gap_s=1e6)
+    return run
+
+
+@pytest.mark.parametrize("spread_s", [0.0, 30.0])
+def test_the_model_says_what_a_replay_would_have_shown(spread_s: float) -> None:
+    """T1 on the best node is the makespan of the same requests there, as the simulator runs them."""
+    requests = burst(spread_s=spread_s)
+    t1 = best_single_node(run_of(NODES, requests), places(NODES))
+    assert t1 is not None
+    real = simulate([replace(NODES[1], node=A)], requests).makespan_s
+    assert (t1.node, t1.kind) == (B, "modelled")
+    assert t1.value_s == pytest.approx(real, rel=0.02)
+    assert t1.model_error == pytest.approx(0.0, abs=0.01)
+
+
+def test_a_wrong_speed_shows_as_the_models_error() -> None:
+    """Speeds that are off by a half make the run as it happened come out wrong, too."""
+    run = run_of(NODES, burst())
+    half = {
+        place: (slots, {m: replace(r, prefill=r.prefill / 2, decode=r.decode / 2) for m, r in rates.items()})
+        for place, (slots, rates) in places(NODES).items()
+    }
+    t1 = modelled_t1(run, B, half)
+    assert t1 is not None
+    assert t1.model_error is not None
+    assert t1.model_error > 0.3
+
+
+def test_the_report_takes_it() -> None:
+    """It becomes a speedup, and the note that it is modelled."""
+    run = run_of(NODES, burst())
+    report = report_run(run, {A: 2, B: 3}, best_single_node(run, places(NODES)))
+    assert report.speedup is not None
+    assert report.bound_provable is not None
+    assert 0.98 <= report.speedup <= report.bound_provable
+    assert any("modelled" in note for note in report.notes)
+
+
+def test_a_node_with_two_engines_is_taken_at_its_best() -> None:
+    """Both engines, or the better one alone, whichever is sooner."""
+    slow_too = SimEngine(EngineId("cpu"), 1, {next(iter(NODES[1].engines[0].rates)): Rates(10.0, 0.5, 0.0)})
+    both = replace(NODES[1], engines=(*NODES[1].engines, slow_too))
+    run = run_of(NODES, burst())
+    alone = modelled_t1(run, B, places(NODES))
+    assert alone is not None
+    with_cpu = modelled_t1(run, B, places([both]) | places(NODES[:1]))
+    assert with_cpu is not None
+    assert with_cpu.value_s == alone.value_s
+
+
+def test_what_was_cached_need_not_be_read() -> None:
+    """Only the tokens that the run read are read again."""
+    run = run_of(NODES, burst())
+    cached = replace(run, records=tuple(
+        replace(one, usage=replace(one.usage, cached_tokens=one.usage.prompt_tokens)) for one in run.records
+    ))  # fmt: skip
+    warm, cold = modelled_t1(cached, B, places(NODES)), modelled_t1(run, B, places(NODES))
+    assert warm is not None
+    assert cold is not None
+    assert warm.value_s < cold.value_s
+
+
+def test_what_did_not_end_well_is_no_work() -> None:
+    """A request that was refused or cancelled is left out, on both sides."""
+    run = run_of(NODES, burst())
+    less = replace(run, records=(replace(run.records[0], outcome=Outcome.CANCELLED), *run.records[1:]))
+    whole, part = modelled_t1(run, B, places(NODES)), modelled_t1(less, B, places(NODES))
+    assert whole is not None
+    assert part is not None
+    assert part.value_s < whole.value_s
+
+
+def test_what_cannot_be_modelled_is_not_claimed() -> None:
+    """A reply without its tokens, a model the node does not hold, a node nobody knows, nothing done."""
+    run = run_of(NODES, burst())
+    silent = replace(run, records=(replace(run.records[0], usage=Usage()), *run.records[1:]))
+    assert best_single_node(silent, places(NODES)) is None
+    other = {place: (slots, {ModelName("other"): FAST}) for place, (slots, _) in places(NODES).items()}
+    assert best_single_node(run, other) is None
+    assert modelled_t1(run, NodeId("c"), places(NODES)) is None
+    assert best_single_node(run, {}) is None
+    failed = replace(run, records=tuple(replace(one, outcome=Outcome.FAILED) for one in run.records))
+    assert best_single_node(failed, places(NODES)) is None
+
+
+def test_a_run_on_a_place_that_is_gone_has_no_known_error() -> None:
+    """The node alone can be modelled, the run as it happened cannot."""
+    run = run_of(NODES, burst())
+    t1 = best_single_node(run, places(NODES[:1]))
+    assert t1 is not None
+    assert (t1.node, t1.model_error) == (A, None)
