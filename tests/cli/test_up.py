@@ -174,12 +174,12 @@ def test_what_it_says_when_it_is_ready(daemons: Daemons) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_lets_a_running_reply_end(daemons: Daemons, number: signal.Signals) -> None:
     """The stream is whole, new clients are turned away meanwhile, and the exit status is 0."""
-    node, reply = streaming(daemons, tokens=60)
+    node, reply = streaming(daemons, tokens=30)
     port = node.port
     node.send(number)
     until(lambda: is_refused(port), "the port is closed", 2.0)
     got = reply.result()
-    assert (got.is_whole, len(got.lines())) == (True, 61)
+    assert (got.is_whole, len(got.lines())) == (True, 31)
     assert node.wait() == 0
     assert not (node.home / "daemon.json").exists()
 

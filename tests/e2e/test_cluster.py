@@ -151,17 +151,21 @@ def test_a_node_killed_before_its_first_byte_loses_no_request(daemons: Daemons) 
     assert [record.outcome for record in records_of(a, "kill", 2)] == ["done", "done"]
 
 
-def test_a_node_killed_in_mid_stream_ends_its_reply_honestly(daemons: Daemons) -> None:
-    """The client gets the text so far and an error line, and no end that looks like a whole reply."""
-    a, b = pair_of(daemons, *[settings(paced={"decode": 50.0})] * 2)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_node_lost_in_mid_stream_ends_its_reply_honestly(daemons: Daemons, number: signal.Signals) -> None:
+    """Killed or silent: the client gets the text so far and an error line, and no end that looks whole."""
+    limits, peers = {"node_lost_s": 1.0}, {"state_interval_s": 0.25}
+    a, b = pair_of(daemons, *[settings(paced={"decode": 50.0}, limits=limits, peers=peers)] * 2)
     asker = Asker(a.port)
-    replies = [asker.start(f"{number}", tokens=60) for number in range(2)]
+    replies = [asker.start(f"{number}", tokens=75) for number in range(2)]
     until(lambda: sum(one.has_first_byte for one in a.status().running) == 2, "both reply", 5.0)
-    b.kill()
+    b.is_expected_to_fail = True
+    b.send(number)
     got = {reply.result().node: reply.result() for reply in replies}
     assert got[a.id].is_whole
     broken = got[b.id]
     assert not broken.is_whole
+    assert broken.seconds < got[a.id].seconds + 1.0
     *text, last = broken.lines()
     assert text
     assert all(not line["done"] for line in text)

@@ -7,10 +7,10 @@ import pytest
 from pairproxy.cli.demo.legs import Plan, Result, run_demo
 from pairproxy.cli.demo.show import Screen
 
-PLAN = Plan(nodes=2, requests=5, engine="paced", rounds=1, tokens=16)
+PLAN = Plan(nodes=2, requests=5, engine="paced", rounds=1, tokens=8)
 
 
 @pytest.fixture(scope="package")
 def result() -> Result:
-    """Two unequal paced nodes, five requests of 16 tokens, alone and together once."""
+    """Two unequal paced nodes, five requests of 8 tokens, alone and together once."""
     return asyncio.run(run_demo(PLAN, Screen(is_quiet=True)))

@@ -12,7 +12,7 @@ from tests.support.command import environment, pairproxy, sentence
 from tests.support.daemons import until
 from tests.support.embedded import model_cache
 
-SHORT = ("--engine", "paced", "--rounds", "1", "--tokens", "16")
+SHORT = ("--engine", "paced", "--rounds", "1", "--tokens", "8")
 ENDLESS = ("--engine", "paced", "--rounds", "20", "--tokens", "512")
 
 
@@ -70,17 +70,9 @@ def test_json_is_one_document_on_standard_output_and_nothing_else() -> None:
     assert [bool(reply["text"].strip()) for reply in document["replies"]] == [True] * 5
 
 
-def test_one_node_is_enough_for_a_demo() -> None:
-    """With a single node there is nothing to find and nothing to balance, and the report says so."""
-    done = pairproxy("demo", *SHORT, "--nodes", "1", "--requests", "2", "--json")
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
-    assert (document["nodes"], document["discovered_by"]) == (1, None)
-    assert any("Only one node took part" in line for line in document["explanation"])
-
-
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
+    ("number", "status"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), pytest.param(signal.SIGHUP, 143, marks=pytest.mark.slow)],
 )
 def test_a_signal_in_the_middle_leaves_nothing(temporary: Path, number: signal.Signals, status: int) -> None:
     """Ctrl-C, a service manager, a closed terminal: all that it started is gone, without a traceback."""
@@ -101,8 +93,17 @@ def test_killing_the_demo_ends_its_nodes(temporary: Path) -> None:
     demo.end(signal.SIGKILL)
     assert psutil.wait_procs(started, timeout=15)[1] == []
     assert len(list(temporary.iterdir())) == 1
-    pairproxy("demo", *SHORT, "--nodes", "1", "--requests", "1", TMPDIR=str(temporary))
+    one_node_is_enough(temporary)
     assert list(temporary.iterdir()) == []
+
+
+def one_node_is_enough(temporary: Path) -> None:
+    """With a single node there is nothing to find and nothing to balance, and the report says so."""
+    done = pairproxy("demo", *SHORT, "--nodes", "1", "--requests", "2", "--json", TMPDIR=str(temporary))
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert (document["nodes"], document["discovered_by"]) == (1, None)
+    assert any("Only one node took part" in line for line in document["explanation"])
 
 
 @pytest.mark.slow

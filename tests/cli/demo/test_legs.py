@@ -13,7 +13,7 @@ def test_both_legs_ran_the_same_requests_and_both_nodes_worked(result: Result) -
     assert sum(tally.requests for tally in found.per_node.values()) == 5
     assert all(tally.requests for tally in found.per_node.values())
     assert [tally.output_tokens for tally in found.per_node.values()] == [
-        16 * tally.requests for tally in found.per_node.values()
+        8 * tally.requests for tally in found.per_node.values()
     ]
 
 
