@@ -3,13 +3,13 @@ from pathlib import Path
 import msgspec
 
 from pairproxy.api.schema import Report
-from tests.support.command import pairproxy, sentence
+from tests.support.command import here, sentence
 from tests.support.daemons import Daemons, Node, settings
 
 
 def test_without_a_daemon_it_says_so_and_exits_with_3(home: Path) -> None:
     """As status does."""
-    done = pairproxy("report", "--home", home)
+    done = here("report", "--home", home)
     assert (done.returncode, sentence(done)) == (
         3,
         "No daemon is running here. Start one with `pairproxy up`.",
@@ -18,7 +18,7 @@ def test_without_a_daemon_it_says_so_and_exits_with_3(home: Path) -> None:
 
 def test_it_shows_a_named_run_with_its_bound(live: list[Node]) -> None:
     """Who did how much, how long it took, and the waves bound next to it."""
-    done = pairproxy("report", "--home", live[0].home, "--run", "nightly")
+    done = here("report", "--home", live[0].home, "--run", "nightly")
     assert (done.returncode, done.stderr) == (0, "")
     rows = {line.split()[0]: line.split()[1] for line in done.stdout.splitlines() if line[1:2] in ("A", "B")}
     assert rows == {"A": "2", "B": "2"}
@@ -28,7 +28,7 @@ def test_it_shows_a_named_run_with_its_bound(live: list[Node]) -> None:
 
 def test_it_prints_one_json_document(live: list[Node]) -> None:
     """--json is the schema's Report: the run, its records, the names of the nodes."""
-    done = pairproxy("report", "--home", live[0].home, "--run", "nightly", "--json")
+    done = here("report", "--home", live[0].home, "--run", "nightly", "--json")
     report = msgspec.json.decode(done.stdout, type=Report)
     assert report.run is not None
     assert report.run.requests == len(report.records) == 4
@@ -38,7 +38,7 @@ def test_it_prints_one_json_document(live: list[Node]) -> None:
 def test_a_run_that_is_not_there_is_an_error(live: list[Node]) -> None:
     """Exit status 1 and a sentence; odd names come to the daemon as they are."""
     for name in ("never", "never / ever & more?", "ümlaut"):
-        done = pairproxy("report", "--home", live[0].home, "--run", name)
+        done = here("report", "--home", live[0].home, "--run", name)
         assert done.returncode == 1
         assert "no run of this name" in sentence(done)
 
@@ -48,6 +48,6 @@ def test_before_the_first_request_it_says_what_to_do(tmp_path: Path) -> None:
     with Daemons(tmp_path) as daemons:
         daemons.home("A", settings())
         (node,) = daemons.start("A")
-        done = pairproxy("report", "--home", node.home)
+        done = here("report", "--home", node.home)
         assert done.returncode == 0
         assert "No request has been served yet" in done.stdout

@@ -8,7 +8,7 @@ import pytest
 
 from pairproxy.api.client import DAEMON_FILE
 from pairproxy.api.schema import DaemonFile, Status
-from tests.support.command import pairproxy, sentence
+from tests.support.command import here, pairproxy, sentence
 from tests.support.daemons import Node
 
 
@@ -28,7 +28,7 @@ def dead_pid() -> int:
 def test_without_a_daemon_it_says_so_and_exits_with_3(home: Path) -> None:
     """One sentence that names the command to start one; nothing on standard output, also with --json."""
     for more in ([], ["--json"]):
-        done = pairproxy("status", "--home", home, *more)
+        done = here("status", "--home", home, *more)
         assert done.returncode == 3
         assert sentence(done) == "No daemon is running here. Start one with `pairproxy up`."
 
@@ -45,7 +45,7 @@ def test_it_starts_without_the_network_libraries(home: Path) -> None:
 def test_a_home_that_a_killed_daemon_left_counts_as_without(home: Path) -> None:
     """A stale daemon.json leads to a sentence with the old process, and to exit status 3."""
     daemon_file(home)
-    done = pairproxy("status", "--home", home)
+    done = here("status", "--home", home)
     assert done.returncode == 3
     assert "does not answer" in sentence(done)
     assert "pairproxy up" in sentence(done)
@@ -54,7 +54,7 @@ def test_a_home_that_a_killed_daemon_left_counts_as_without(home: Path) -> None:
 def test_a_port_that_went_to_another_daemon_counts_as_without(home: Path, live: list[Node]) -> None:
     """The daemon that now has the port is not taken for the one of this home."""
     daemon_file(home, admin_port=live[0].file.admin_port)
-    done = pairproxy("status", "--home", home)
+    done = here("status", "--home", home)
     assert (done.returncode, "does not answer" in sentence(done)) == (3, True)
 
 
@@ -62,7 +62,7 @@ def test_a_port_that_went_to_another_daemon_counts_as_without(home: Path, live: 
 def test_a_damaged_daemon_file_counts_as_without(home: Path, content: str) -> None:
     """What is no daemon.json is none."""
     (home / DAEMON_FILE).write_text(content)
-    done = pairproxy("status", "--home", home)
+    done = here("status", "--home", home)
     assert (done.returncode, sentence(done)) == (
         3,
         "No daemon is running here. Start one with `pairproxy up`.",
@@ -71,7 +71,7 @@ def test_a_damaged_daemon_file_counts_as_without(home: Path, content: str) -> No
 
 def test_it_shows_every_node_with_its_engine_and_speed(live: list[Node]) -> None:
     """A table for people: both nodes, how B was found, what is served, what was done."""
-    done = pairproxy("status", "--home", live[0].home)
+    done = here("status", "--home", live[0].home)
     assert (done.returncode, done.stderr) == (0, "")
     table = done.stdout
     (own,) = [line for line in table.splitlines() if line.split()[:1] == ["A"]]
@@ -83,7 +83,7 @@ def test_it_shows_every_node_with_its_engine_and_speed(live: list[Node]) -> None
 
 def test_it_prints_one_json_document(live: list[Node]) -> None:
     """--json is the schema's Status and nothing else."""
-    done = pairproxy("status", "--home", live[0].home, "--json")
+    done = here("status", "--home", live[0].home, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     status = msgspec.json.decode(done.stdout, type=Status)
     assert {node.name: node.is_self for node in status.nodes} == {"A": True, "B": False}
@@ -92,5 +92,5 @@ def test_it_prints_one_json_document(live: list[Node]) -> None:
 
 def test_it_finds_the_home_by_the_environment(live: list[Node]) -> None:
     """PAIRPROXY_HOME does what --home does."""
-    done = pairproxy("status", "--json", PAIRPROXY_HOME=str(live[1].home))
+    done = here("status", "--json", PAIRPROXY_HOME=str(live[1].home))
     assert json.loads(done.stdout)["name"] == "B"

@@ -1,9 +1,15 @@
-"""The command line as a person runs it: a process with its own environment."""
+"""The command line as a person runs it: in a process of its own, or here, which is faster."""
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from pairproxy import cli
 
 TIMEOUT_S = 50.0
 
@@ -25,6 +31,24 @@ def pairproxy(
         timeout=TIMEOUT_S,
         env=environment(**settings),
     )
+
+
+def here(*arguments: str | Path, **settings: str) -> "subprocess.CompletedProcess[str]":
+    """The same in this process, forty times faster: for what ends before anything is started."""
+    command = ["pairproxy", *map(str, arguments)]
+    out, err = io.StringIO(), io.StringIO()
+    status: object = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", command)
+        for name, value in environment(**settings).items():
+            patch.setenv(name, value)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                cli.main()
+            except SystemExit as ended:
+                status = ended.code or 0
+    assert isinstance(status, int)
+    return subprocess.CompletedProcess(command, status, out.getvalue(), err.getvalue())
 
 
 def sentence(done: "subprocess.CompletedProcess[str]") -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.command import environment, pairproxy, sentence
+from tests.support.command import environment, here, pairproxy, sentence
 from tests.support.daemons import until
 from tests.support.embedded import model_cache
 
@@ -143,7 +143,7 @@ def test_the_demo_as_a_stranger_runs_it() -> None:
 )
 def test_wrong_usage_is_said_before_anything_starts(arguments: tuple[str, ...], names: str) -> None:
     """Exit status 2, with what would be right."""
-    done = pairproxy("demo", *arguments)
+    done = here("demo", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert arguments[0] in done.stderr
     assert names in done.stderr
