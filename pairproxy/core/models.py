@@ -49,13 +49,18 @@ class Outcome(StrEnum):
 class Replica:
     """One model on one engine, identified by content.
 
-    ``identity`` names the content (e.g. ``sha256:...``); two replicas are interchangeable only if
-    name and identity are equal (core.replicas). ``context_tokens`` is the window the engine gives it.
+    ``identity`` names the content (e.g. ``sha256:...``), ``facts`` names it a second time by what is known of
+    it ("": not known); core.replicas says when two are the same. ``context_tokens`` is the window the engine
+    gives it, ``capabilities`` are in Ollama's words (None: not known). ``called`` is the name by which the
+    engine itself knows it, where a person mapped another name to it (engines.aliases).
     """
 
     model: ModelName
     identity: str
     context_tokens: int | None = None
+    facts: str = ""
+    capabilities: frozenset[str] | None = None
+    called: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,10 @@ class Request:
     origin: NodeId | None = None  # the paired node it came from; None: a client of this machine
     local_only: bool = False
     engine: EngineId | None = None  # the local engine whose port was called
+    runner: str = ""  # the options for which an engine loads a model anew, in one spelling; "": none given
+    context_tokens: int | None = None  # the window asked for (num_ctx); None: the engine's own
+    needs: frozenset[str] = frozenset()  # capabilities it takes, in Ollama's words: tools, vision, thinking
+    stays: str | None = None  # why it may run on the called engine only
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +129,7 @@ class Candidate:
     in_flight: int
     slots: int
     margin_s: float = 0.0  # what it would take longer if the reply is one of the longest in twenty
+    called: str | None = None  # Replica.called
 
     @property
     def service_s(self) -> float:
@@ -145,6 +155,7 @@ class Decision:
     policy: str
     reason: str
     candidates: tuple[Candidate, ...]
+    called: str | None = None  # the name by which the engine knows the model, where it is another
 
 
 @dataclass(frozen=True, slots=True)
