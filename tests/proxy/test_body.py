@@ -105,6 +105,13 @@ def test_a_body_with_broken_framing_is_a_bad_request(path: str, rest: bytes) -> 
     assert ask(post(path, chunk(b"good"), CHUNKED), 0.02, rest).status == 400
 
 
+@pytest.mark.parametrize("turns", range(6))
+def test_broken_framing_is_found_whenever_it_comes(turns: int) -> None:
+    """Also when it comes between the head of a request and the first step of its handler."""
+    pieces = [0.0] * turns
+    assert ask(post("/read", b"", CHUNKED), *pieces, b"zz\r\n").status == 400
+
+
 def test_an_expectation_is_met_when_it_is_known() -> None:
     """100 Continue is said when the body is about to be read; anything else expected is 417."""
     assert ask(post("/read", b"x", "Expect: 100-Continue")).status == 100

@@ -23,6 +23,7 @@ STAYING = {
     "two models": request(CHAT, b'{"model":"m:1","MODEL":"m:2"}'),
     "no JSON": request(CHAT, b"model=m:1"),
     "compressed": request(CHAT, gzip.compress(b'{"model":"m:1"}'), "Content-Encoding: gzip"),
+    "said to be compressed": request(CHAT, b'{"model":"m:1"}', "Content-Encoding: br"),
     "HTTP/1.0": request("POST /api/chat HTTP/1.0", b'{"model":"m:1"}'),
     "another model": request(CHAT, b'{"model":"unknown:1"}'),
     "a route of this engine": request("POST /api/show HTTP/1.1", b'{"model":"m:1"}'),

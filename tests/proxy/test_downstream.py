@@ -20,6 +20,7 @@ SSE_WORD = b'data: {"choices":[]}\n\n'
 PLAIN = scripts.chunked_head()
 STREAM = scripts.chunked_head("text/event-stream")
 JSON = scripts.chunked_head("application/json")
+NDJSON = ("Content-Type", "application/x-ndjson")
 SENT = scripts.chunk(WORD)
 CHAT, V1, PULL = "/api/chat", "/v1/chat/completions", "/api/pull"
 
@@ -56,6 +57,13 @@ SILENT_ENDS: dict[str, tuple[str, Script, bytes]] = {
     "inside a line": (CHAT, broken(PLAIN, scripts.chunk(b'{"mess')), scripts.chunk(b'{"mess')),
     "JSON in chunks": (CHAT, broken(JSON, scripts.chunk(b'{"a":\n')), scripts.chunk(b'{"a":\n')),
     "passed on, no lines": ("/api/tags", broken(JSON, scripts.chunk(b"{\n")), scripts.chunk(b"{\n")),
+    "a length, between lines": (
+        CHAT,
+        broken(
+            scripts.head(200, ("Content-Type", "application/x-ndjson"), ("Content-Length", "99")), b"{}\n\r\n"
+        ),
+        b"{}\n\r\n",
+    ),
     "a length": (CHAT, broken(scripts.head(200, ("Content-Length", "99")), b"{", then="close"), b"{"),
 }
 

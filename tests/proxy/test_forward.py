@@ -11,7 +11,7 @@ from pairproxy.core.scheduler import Rules
 from pairproxy.security import tls
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, Script, eventually
-from tests.support.node import Node, identity
+from tests.support.node import Node, Settling, identity
 from tests.support.raw_client import RawClient, RawReply, request
 from tests.support.running import run_async
 
@@ -70,6 +70,7 @@ FAILURES: dict[str, tuple[Script, str]] = {
     "no type": (whole(200), "BrokenReply"),
     "compressed": (whole(200, JSON, ("Content-Encoding", "gzip")), "BrokenReply"),
     "refused": (whole(502, JSON, ("X-Pairproxy-Refused", "Unreachable")), "BrokenReply"),
+    "draining": (whole(503, JSON, ("X-Pairproxy-Refused", "Draining")), "SlotsTaken"),
     "forgotten": (whole(403, JSON, ("X-Pairproxy-Refused", "NotAllowed")), "BrokenReply"),
 }  # fmt: skip
 
@@ -159,6 +160,44 @@ def test_a_node_whose_heartbeat_stops_before_the_first_byte_is_never_noticed() -
                 await peer.connections[0].peer_left()
             (record,) = await node.recorded()
             assert [attempt.end for attempt in record.attempts] == ["NodeGone", "done"]
+
+    run_async(main())
+
+
+@pytest.mark.parametrize("script", [BUSY, None], ids=["busy", "off"])
+def test_an_engine_that_never_began_has_nothing_to_settle(script: Script | None) -> None:
+    """A slot of this node's engine is free again at once when the engine declined, or was not reached."""
+
+    async def main() -> None:
+        settling = Settling()
+        context = tls.server_context(BEN, [identity("anna").certificate])
+        async with (
+            FakeEngine(script or HERE) as engine,
+            FakeEngine(THERE, tls=context) as peer,
+            Node(engine, settle=settling) as node,
+        ):
+            node.reach(BEN, peer.port)
+            node.hear_of(BEN, rates=Rates(prefill=1.0, decode=1.0, beta=1.0))
+            if script is None:
+                engine.stop_listening()
+            assert (await ask(node)).body.startswith(b'{"from": "there"}')
+            (record,) = await node.recorded()
+            assert [attempt.place.node for attempt in record.attempts] == [node.id, BEN.device_id]
+            assert (settling.calls, len(node.scheduler.running)) == ([], 0)
+
+    run_async(main())
+
+
+def test_a_refusal_that_does_not_end_is_not_listened_to() -> None:
+    """The connection of a failed attempt is closed, not left open with the rest of its reply."""
+
+    async def main() -> None:
+        endless = scripts.raw(
+            scripts.head(503, JSON, ("Transfer-Encoding", "chunked")), b"1\r\n{\r\n", then="hang"
+        )
+        async with beside_peer(endless) as (node, _, peer):
+            assert (await ask(node)).body.startswith(b'{"from": "here"}')
+            await peer.connections[0].peer_left(deadline_s=1.0)
 
     run_async(main())
 

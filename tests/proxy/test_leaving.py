@@ -78,6 +78,22 @@ def test_a_client_that_leaves_in_the_middle_frees_the_engine(leave: Leave, path:
     run(main())
 
 
+def test_ending_a_side_in_the_middle_is_leaving(run: Run) -> None:
+    """Once a reply began, nothing is put between its chunks to find out more."""
+
+    async def main() -> None:
+        async with FakeEngine(TWO_CHUNKS) as engine, Node(engine) as node:
+            async with await RawClient.open(node.port) as client:
+                await client.send(request())
+                reply = await client.head()
+                assert [await client.chunk(reply), await client.chunk(reply)] == [b'{"n":1}\n', b'{"n":2}\n']
+                client.half_close()
+                assert await client.end() == b""
+            await engine.connections[0].peer_left()
+
+    run(main())
+
+
 def test_a_client_that_sends_and_leaves_at_once_frees_the_engine(run: Run) -> None:
     """A request whose sender is gone already is not computed to its end."""
 

@@ -19,9 +19,9 @@ OURS = ("X-Pairproxy-Request: 0123abcd", "X-Pairproxy-Attempt: 1", "X-Pairproxy-
 
 
 @contextlib.asynccontextmanager
-async def ben_trusting_anna(script: Script = CHAT) -> AsyncIterator[tuple[Node, FakeEngine]]:
+async def ben_trusting_anna(script: Script = CHAT, slots: int = 1) -> AsyncIterator[tuple[Node, FakeEngine]]:
     """A node that anna is paired with: (node, its engine)."""
-    async with FakeEngine(script) as engine, Node(engine, name="ben") as ben:
+    async with FakeEngine(script) as engine, Node(engine, name="ben", slots=slots) as ben:
         await ben.open_peer_port(identity("anna"))
         yield ben, engine
 
@@ -213,19 +213,40 @@ def test_a_chunked_request_reaches_a_peer_with_its_length() -> None:
 
 
 def test_an_attempt_is_served_once() -> None:
-    """A second copy of an attempt that runs already is told so; the slot is not counted away by it."""
+    """A second copy of an attempt that runs already is told so, though a slot is free; later it may come."""
 
     async def main() -> None:
         async with (
-            ben_trusting_anna(scripts.raw(then="hang")) as (ben, engine),
-            await call(ben) as anna,
+            ben_trusting_anna(scripts.raw(then="hang"), slots=2) as (ben, engine),
             await call(ben) as again,
         ):
+            anna = await call(ben)
             await anna.send(as_node())
             await eventually(lambda: len(engine.requests) == 1)
             reply = await again.ask(as_node())
             assert (reply.status, reply.header("X-Pairproxy-Refused")) == (409, b"SlotsTaken")
             assert len(ben.scheduler.running) == 1
+            anna.leave()
+            await eventually(lambda: len(ben.scheduler.running) == 0)
+            engine.script = CHAT
+            assert (await again.ask(as_node())).status == 200
+
+    run_async(main())
+
+
+def test_the_form_of_a_request_is_checked_here_too() -> None:
+    """A peer is no better than any client: nothing that two parsers could read in two ways goes on."""
+
+    async def main() -> None:
+        async with ben_trusting_anna() as (ben, engine):
+            for sent, status in (
+                (as_node("POST /api/chat HTTP/2.0"), 505),
+                (request("POST /api/chat HTTP/1.1", b"0\r\n\r\n", "Transfer-Encoding: gzip, chunked"), 501),
+                (as_node("TRACE /api/chat HTTP/1.1"), 405),
+            ):
+                async with await call(ben) as anna:
+                    assert (await anna.ask(sent)).status == status
+            assert engine.requests == []
 
     run_async(main())
 
@@ -245,5 +266,9 @@ def test_one_peer_cannot_take_every_connection() -> None:
             assert engine.requests == []
             for one in states:
                 one.leave()
+            await eventually(lambda: ben.peer_port.connections == 0)
+            engine.script = CHAT
+            async with await call(ben) as anna:
+                assert (await anna.ask(as_node())).status == 200
 
     run_async(main())

@@ -230,6 +230,26 @@ def test_a_fault_is_told_without_its_text(caplog: pytest.LogCaptureFixture) -> N
     assert "ValueError in fails:" in caplog.text
 
 
+def test_a_fault_in_the_middle_of_a_reply_adds_nothing_to_it() -> None:
+    """The reply ends where it was, without its terminator."""
+
+    async def main() -> None:
+        async def fails(incoming: web.BaseRequest) -> web.StreamResponse:
+            response = web.StreamResponse()
+            response.enable_chunked_encoding()
+            await response.prepare(incoming)
+            await response.write(b"half")
+            raise ValueError
+
+        port, number = await open_port(fails)
+        async with await RawClient.open(number) as client:
+            reply = await client.ask(request(TAGS, None))
+            assert (reply.is_whole, reply.chunks) == (False, [b"half"])
+        await port.stop()
+
+    run_async(main())
+
+
 def test_a_large_header_is_fine_up_to_its_limit() -> None:
     """The limit is ours, not aiohttp's 8190 bytes."""
 
