@@ -81,7 +81,7 @@ class View:
         return max(wanted, key=lambda run: run.ended_at, default=None)
 
     def _reported(self, run: Run) -> RunReport:
-        """The report of a run, kept until the run grows: faces ask every second, and a long run costs time."""
+        """The report of a run, kept until it grows: faces ask every second, and a long run takes time."""
         key = (run.id, len(run.records), run.ended_at)
         if self._kept is None or self._kept[0] != key:
             t1 = best_single_node(run, self._scheduler.places(self._now()))
