@@ -8,6 +8,7 @@ from pairproxy.core.models import (
     EngineId,
     EngineReport,
     ModelName,
+    NodeCatalogue,
     NodeId,
     Outcome,
     Request,
@@ -112,6 +113,14 @@ class NodeReported:
 
 
 @dataclass(frozen=True, slots=True)
+class CatalogueReported:
+    """A peer told what its engines list; it was asked because its state document said that this changed."""
+
+    at: float
+    catalogue: NodeCatalogue
+
+
+@dataclass(frozen=True, slots=True)
 class NodeLost:
     """No state document for too long, or its connection ended and did not come back."""
 
@@ -137,6 +146,7 @@ Event = (
     | EngineLost
     | SpeedMeasured
     | NodeReported
+    | CatalogueReported
     | NodeLost
     | TimePassed
 )

@@ -167,6 +167,51 @@ class ReplicaState:
     rates: Rates
 
 
+class Listing(StrEnum):
+    """A list of models that engines publish; its value names the field of CatalogueEntry with its entry."""
+
+    TAGS = "tags"  # GET /api/tags
+    PS = "ps"  # GET /api/ps
+    OPENAI = "openai"  # GET /v1/models
+    V0 = "v0"  # GET /api/v0/models
+    V1 = "v1"  # GET /api/v1/models
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueEntry:
+    """One model as its engine lists it: in each listing the entry's own JSON text, None where it has none."""
+
+    model: ModelName
+    tags: str | None = None
+    ps: str | None = None  # only while the model is loaded
+    openai: str | None = None
+    v0: str | None = None
+    v1: str | None = None
+
+    def text(self, listing: Listing) -> str | None:
+        """The entry in one listing."""
+        text: str | None = getattr(self, listing)
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class EngineCatalogue:
+    """What one engine lists."""
+
+    engine: EngineId
+    kind: str
+    entries: tuple[CatalogueEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCatalogue:
+    """What the engines of one node list. ``content`` names all of it: it changes when anything in it does."""
+
+    node: NodeId
+    content: str
+    engines: tuple[EngineCatalogue, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class EngineReport:
     """What probing a local engine told: the monitor's raw material for the state document."""
@@ -176,6 +221,7 @@ class EngineReport:
     version: str
     slots: int
     replicas: tuple[tuple[Replica, bool], ...]  # (replica, is it loaded)
+    catalogue: tuple[CatalogueEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,3 +254,4 @@ class StateDocument:
     is_draining: bool
     waiting: int  # requests queued at this node as an origin
     engines: tuple[EngineState, ...]
+    catalogue: str = ""  # NodeCatalogue.content, for readers to see that it changed; "": it has none
