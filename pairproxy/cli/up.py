@@ -106,16 +106,22 @@ def _say_ready(daemon: "DaemonFile") -> None:
 
 
 def _on_signals(stop: Any) -> None:
-    """Ctrl-C and a service manager's SIGTERM drain; Windows has no loop handlers (untested there)."""
+    """Ctrl-C, a service manager's SIGTERM and a closed terminal drain.
+
+    Windows has no SIGHUP and no loop handlers (untested there).
+    """
     import asyncio
     import signal
 
     loop = asyncio.get_running_loop()
-    for name in ("SIGINT", "SIGTERM"):
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is None:
+            continue
         try:
-            loop.add_signal_handler(getattr(signal, name), stop)
+            loop.add_signal_handler(number, stop)
         except NotImplementedError:
-            signal.signal(getattr(signal, name), lambda *_: loop.call_soon_threadsafe(stop))
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
 
 
 def _on_end_of_input(stop: Any) -> None:
