@@ -1,113 +1,31 @@
 """Discovery over real multicast on loopback; nothing here leaves the machine."""
 
 import asyncio
-import contextlib
-import errno
-import logging
-import os
 import platform
-import secrets
 import socket
-import struct
 import sys
-from collections.abc import AsyncIterator, Callable
 
 import psutil
 import pytest
-from zeroconf import ServiceStateChange, Zeroconf
-from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
+from zeroconf import ServiceStateChange
+from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
-from pairproxy.core.models import NodeId
-from pairproxy.peers import discovery, links
-from pairproxy.peers.announcement import HINT_CHARACTERS, SERVICE
-from pairproxy.peers.discovery import Discovery, Pace
+from pairproxy.peers.announcement import SERVICE
+from tests.support.discovering import (
+    ManualClock,
+    Told,
+    from_node,
+    lives_are,
+    loopback,
+    name_of,
+    new_id,
+    observing,
+    open_descriptors,
+    running,
+    told_times,
+    until,
+)
 from tests.support.running import run_async
-
-QUICK = Pace(watch_s=0.02, retry_s=0.02, longest_retry_s=0.05)
-Told = list[tuple[str, str, int, str]]
-
-
-class ManualClock:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.time = 1000.0
-
-    def now(self) -> float:
-        """The time it was set to."""
-        return self.time
-
-
-def new_id() -> NodeId:
-    """A device id that no other test or process has."""
-    return NodeId("".join(secrets.choice("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") for _ in range(52)))
-
-
-async def until(is_so: Callable[[], object], what: str) -> None:
-    """Wait until something is so; the test fails after ten seconds."""
-    for _ in range(1000):
-        if is_so():
-            return
-        await asyncio.sleep(0.01)
-    pytest.fail(f"Not within 10 s: {what}")
-
-
-@contextlib.asynccontextmanager
-async def running(found: Discovery) -> AsyncIterator[asyncio.Task[None]]:
-    """Run it as the daemon does, in a TaskGroup; stop it at the end."""
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(found.run())
-        try:
-            yield task
-        finally:
-            found.stop()
-
-
-@contextlib.asynccontextmanager
-async def observing() -> AsyncIterator[list[tuple[str, ServiceStateChange]]]:
-    """What an independent browser on loopback notices: (name, change)."""
-    events: list[tuple[str, ServiceStateChange]] = []
-
-    def on_change(zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange) -> None:
-        events.append((name, state_change))
-
-    mdns = AsyncZeroconf(interfaces=["127.0.0.1"])
-    AsyncServiceBrowser(mdns.zeroconf, SERVICE, handlers=[on_change])
-    try:
-        yield events
-    finally:
-        await mdns.async_close()
-
-
-def open_descriptors() -> int:
-    """How many file descriptors this process has."""
-    return psutil.Process().num_fds()
-
-
-def name_of(found: Discovery) -> str:
-    """The name under which it announces itself."""
-    return f"{found._token}.{SERVICE}"
-
-
-def loopback(own: NodeId, port: int, told: Told, **options: object) -> Discovery:
-    """A discovery that stays on this machine and writes down what it tells."""
-    options = {"pace": QUICK, **options}
-    return Discovery(own, port, lambda *hint: told.append(hint), allow_loopback=True, **options)  # type: ignore[arg-type]
-
-
-def from_node(told: Told, node: NodeId) -> Told:
-    """The hints about one node; other processes may announce themselves on loopback as well."""
-    return [hint for hint in told if hint[0] == node[:HINT_CHARACTERS]]
-
-
-def told_times(told: Told, node: NodeId, times: int) -> Callable[[], bool]:
-    """Whether there were so many hints about a node, to be asked again and again."""
-    return lambda: len(from_node(told, node)) >= times
-
-
-def lives_are(found: Discovery, lives: int) -> Callable[[], bool]:
-    """Whether mDNS was made so many times, to be asked again and again."""
-    return lambda: found.lives == lives
 
 
 def test_two_nodes_find_each_other() -> None:
@@ -269,138 +187,3 @@ def test_lives_leave_no_sockets() -> None:
             await until(lambda: open_descriptors() <= before, "descriptors are closed")
 
     run_async(main(), timeout=40.0)
-
-
-def test_without_a_network_it_goes_on_trying() -> None:
-    """No usable interface is no failure of the node: it says so, tries again and stops when told."""
-
-    async def main() -> None:
-        tries = 0
-
-        def nothing() -> frozenset[links.Link]:
-            nonlocal tries
-            tries += 1
-            return frozenset({links.Link("lo", 1, "127.0.0.1"), links.Link("docker0", 2, "172.17.0.1")})
-
-        found = Discovery(new_id(), 40001, lambda *hint: None, pace=QUICK, snapshot=nothing)
-        async with running(found):
-            await until(lambda: tries >= 5, "five tries")
-            assert found.last_error is not None
-            assert "no network" in found.last_error
-            assert found.lives == 0
-
-    run_async(main())
-
-
-def test_a_failing_mdns_is_tried_until_it_works(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Two failures of the sockets are said once, without the text of the exception; the third try works."""
-    failures = [OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE)), RuntimeError("PACKET BYTES")]
-
-    def failing(interfaces: list[str]) -> AsyncZeroconf:
-        if failures:
-            raise failures.pop(0)
-        return AsyncZeroconf(interfaces=interfaces)
-
-    monkeypatch.setattr(discovery, "AsyncZeroconf", failing)
-
-    async def main() -> None:
-        ben = new_id()
-        told = Told()
-        found = loopback(new_id(), 40001, told)
-        async with running(found), running(loopback(ben, 40002, [])):
-            await until(lambda: from_node(told, ben), "told after all")
-            assert found.last_error is None
-
-    with caplog.at_level(logging.DEBUG, logger="pairproxy"):
-        run_async(main())
-    assert "Address already in use" in caplog.text
-    assert "PACKET BYTES" not in caplog.text
-
-
-def answer_with_escapes(text: bytes) -> bytes:
-    """A packet as no honest responder makes it: the instance is called ESC [2J."""
-
-    def name(*labels: bytes) -> bytes:
-        return b"".join(bytes([len(label)]) + label for label in labels) + b"\x00"
-
-    def record(owner: bytes, kind: int, data: bytes) -> bytes:
-        return owner + struct.pack("!HHIH", kind, 1, 120, len(data)) + data
-
-    service = name(b"_pairproxy", b"_tcp", b"local")
-    instance = name(b"\x1b[2J", b"_pairproxy", b"_tcp", b"local")
-    host = name(b"escape", b"local")
-    records = (
-        record(service, 12, instance)
-        + record(instance, 33, struct.pack("!HHH", 0, 0, 40010) + host)
-        + record(instance, 16, text)
-        + record(host, 1, socket.inet_aton("127.0.0.1"))
-    )
-    return struct.pack("!6H", 0, 0x8400, 0, 4, 0, 0) + records
-
-
-def send_to_all(packet: bytes) -> None:
-    """Send a packet to everybody who listens for mDNS on loopback."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("127.0.0.1"))
-        sender.sendto(packet, ("224.0.0.251", 5353))
-
-
-def test_hostile_announcements_are_passed_over() -> None:
-    """I05, I07: forged records yield no hint and do not keep a good node from being heard."""
-
-    async def main() -> None:
-        evil, ben = new_id(), new_id()
-        told = Told()
-        found = loopback(new_id(), 40001, told)
-        text = b"\x0bid=" + evil[:8].encode() + b"\x03v=1"
-        forged = [
-            (22, text, "ssh"),
-            (0, text, "zero"),
-            (40009, b"\x05noise", "noise"),
-            (40009, b"\xff" * 1200, "long"),
-            (40009, b"\x0bid=\xff\xfe\xfd\xfc\xff\xfe\xfd\xfc\x03v=1", "bytes"),
-            (40009, text, "anna \u202e"),
-        ]
-        async with AsyncZeroconf(interfaces=["127.0.0.1"]) as rogue, running(found):
-            for number, (port, content, name) in enumerate(forged):
-                service = AsyncServiceInfo(
-                    SERVICE,
-                    f"{name}.{SERVICE}",
-                    port=port,
-                    properties=content,
-                    server=f"rogue{number}.local.",
-                    parsed_addresses=["127.0.0.1"],
-                )
-                await rogue.async_register_service(service, cooperating_responders=True, strict=False)
-            await until(lambda: found.lives, "it listens")
-            send_to_all(answer_with_escapes(text))
-            async with running(loopback(ben, 40002, [])):
-                await until(lambda: from_node(told, ben), "the good node is told")
-                await until(lambda: from_node(told, evil), "the one well-formed record is told")
-        assert {hint[2] for hint in from_node(told, evil)} == {40009}
-        assert all(sighting.instance.isprintable() for sighting in found.seen())
-
-    run_async(main())
-
-
-def test_our_own_id_from_elsewhere_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
-    """I04: another host with our id is ignored, and the log says so once for each address."""
-    own = new_id()
-    told = Told()
-    found = Discovery(own, 11634, lambda *hint: told.append(hint))
-    service = AsyncServiceInfo(
-        SERVICE,
-        f"x.{SERVICE}",
-        port=11634,
-        properties={"id": own[:8], "v": "1"},
-        server="x.local.",
-        parsed_addresses=["192.168.7.7"],
-    )
-    with caplog.at_level(logging.WARNING, logger="pairproxy"):
-        found._take(service)
-        found._take(service)
-    assert told == []
-    assert found.heard == 0
-    assert caplog.text.count("192.168.7.7") == 1
