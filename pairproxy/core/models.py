@@ -31,7 +31,11 @@ class Dialect(StrEnum):
     """A wire format: how requests, replies and errors are written."""
 
     OLLAMA = "ollama"
-    OPENAI = "openai"
+    OPENAI = "openai"  # chat, completions, embeddings, audio; LM Studio's v0 too
+    RESPONSES = "responses"  # OpenAI's newer one: a stream of named events
+    ANTHROPIC = "anthropic"
+    LMSTUDIO = "lmstudio"  # its /api/v1
+    LLAMACPP = "llamacpp"  # llama-server's own paths
 
 
 class Outcome(StrEnum):
@@ -103,6 +107,11 @@ class Request:
     context_tokens: int | None = None  # the window asked for (num_ctx); None: the engine's own
     needs: frozenset[str] = frozenset()  # capabilities it takes, in Ollama's words: tools, vision, thinking
     stays: str | None = None  # why it may run on the called engine only
+    is_load: bool = False  # it asks for no reply, only that the model be loaded
+    unloads: bool = False  # it asks for no reply, only that the model be unloaded
+    keep_alive: str | None = None  # how long the model stays loaded after it, as the client wrote it
+    is_kept: bool = False  # a later request may refer to its reply, on engines that keep replies
+    coding: str = ""  # how its body is encoded ("gzip"); engines differ in which of them they read
 
 
 @dataclass(frozen=True, slots=True)
