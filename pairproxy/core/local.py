@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 
+from pairproxy.core.catalogue import node_catalogue
 from pairproxy.core.costs import Costs
 from pairproxy.core.models import (
+    EngineCatalogue,
     EngineId,
     EngineReport,
     EngineState,
     ModelName,
+    NodeCatalogue,
     NodeId,
     Place,
     Rates,
@@ -24,14 +27,29 @@ class LocalEngines:
         self._own = own
         self.costs = costs
         self._reports: dict[EngineId, EngineReport] = {}
+        self._catalogue: NodeCatalogue | None = None
 
     def report(self, report: EngineReport) -> None:
         """Take in what probing an engine told."""
         self._reports[report.engine] = report
+        self._catalogue = None
 
     def lose(self, engine: EngineId) -> None:
         """Forget an engine that does not answer."""
         self._reports.pop(engine, None)
+        self._catalogue = None
+
+    def get(self, engine: EngineId) -> EngineReport | None:
+        """The latest report of an engine; None while it does not answer."""
+        return self._reports.get(engine)
+
+    def catalogue(self) -> NodeCatalogue:
+        """What the engines list, as other nodes are told."""
+        if self._catalogue is None:
+            reports = self._reports.values()
+            engines = tuple(EngineCatalogue(one.engine, one.kind, one.catalogue) for one in reports)
+            self._catalogue = node_catalogue(self._own, engines)
+        return self._catalogue
 
     def slots(self) -> dict[Place, int]:
         """How many requests each engine runs at most; never none."""
@@ -50,17 +68,22 @@ class LocalEngines:
 
     def places(
         self, model: ModelName, called: EngineId | None
-    ) -> Iterator[tuple[Place, Replica, Rates, bool]]:
-        """Where this node can run a model: (place, replica, rates, is it loaded). The called engine first."""
+    ) -> Iterator[tuple[Place, EngineReport, ReplicaState]]:
+        """Where this node can run a model. The called engine first."""
         for engine in sorted(self._reports, key=lambda engine: engine != called):
-            for replica, is_loaded in self._reports[engine].replicas:
+            report = self._reports[engine]
+            for replica, is_loaded in report.replicas:
                 if replica.model == model:
-                    yield Place(self._own, engine), replica, self.rates(engine, model), is_loaded
+                    state = ReplicaState(replica, is_loaded, self.rates(engine, model))
+                    yield Place(self._own, engine), report, state
 
-    def unlisted(self, model: ModelName, called: EngineId) -> Iterator[tuple[Place, Replica, Rates, bool]]:
+    def unlisted(
+        self, model: ModelName, called: EngineId
+    ) -> Iterator[tuple[Place, EngineReport, ReplicaState]]:
         """The called engine for a model it does not list, as a replica that equals nobody's."""
         if called in self._reports:
-            yield Place(self._own, called), Replica(model, ""), self.rates(called, model), True
+            state = ReplicaState(Replica(model, ""), True, self.rates(called, model))
+            yield Place(self._own, called), self._reports[called], state
 
     def states(self, running: RunningTable, reader: NodeId, at: float) -> tuple[EngineState, ...]:
         """The engines as the state document for ``reader`` shows them."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from pairproxy.core.catalogue import CatalogueTable
 from pairproxy.core.models import (
     EngineState,
     ModelName,
@@ -28,6 +29,7 @@ class NodeTable:
     """The latest state document of each peer, with its age."""
 
     def __init__(self, stale_s: float = STALE_S) -> None:
+        self.catalogues = CatalogueTable()
         self._stale_s = stale_s
         self._views: dict[NodeId, _View] = {}
 
@@ -85,29 +87,27 @@ class NodeTable:
     ) -> Iterator[tuple[Place, EngineState, ReplicaState]]:
         """Where a model may run now: fresh, not draining."""
         for document in self.healthy(at):
-            for engine in document.engines:
-                for state in engine.replicas:
-                    if state.replica.model == model:
-                        yield Place(document.node, engine.engine), engine, state
+            yield from _holders(document, model)
+
+    def replicas(self, model: ModelName) -> Iterator[tuple[Place, EngineState, ReplicaState]]:
+        """Where any peer, healthy or not, was seen with this model."""
+        for view in self._views.values():
+            yield from _holders(view.document, model)
 
     def knows(self, model: ModelName) -> bool:
         """Whether any peer, healthy or not, was seen with this model."""
-        return any(
-            state.replica.model == model
-            for view in self._views.values()
-            for engine in view.document.engines
-            for state in engine.replicas
-        )
+        return any(True for _ in self.replicas(model))
 
     def identities(self, model: ModelName) -> dict[NodeId, Replica]:
         """The replica each peer holds under this name."""
-        return {
-            view.document.node: state.replica
-            for view in self._views.values()
-            for engine in view.document.engines
-            for state in engine.replicas
-            if state.replica.model == model
-        }
+        return {place.node: state.replica for place, _, state in self.replicas(model)}
+
+
+def _holders(document: StateDocument, model: ModelName) -> Iterator[tuple[Place, EngineState, ReplicaState]]:
+    for engine in document.engines:
+        for state in engine.replicas:
+            if state.replica.model == model:
+                yield Place(document.node, engine.engine), engine, state
 
 
 def _usable(document: StateDocument) -> StateDocument:

@@ -3,7 +3,7 @@
 import heapq
 from dataclasses import dataclass
 
-from pairproxy.core.models import Candidate, Place, Rates
+from pairproxy.core.models import Candidate, Place, ReplicaState
 
 
 @dataclass(slots=True)
@@ -45,21 +45,23 @@ MIN_REMAINING_S = 0.05  # a request that outlived its prediction still holds its
 
 
 def price(
-    occupancy: Occupancy, rates: Rates, is_loaded: bool, prompt: int, output: float, long_output: float
+    occupancy: Occupancy, state: ReplicaState, prompt: int, output: float, long_output: float
 ) -> Candidate:
     """What ``prompt`` tokens in and ``output`` tokens out would cost at a place.
 
     ``long_output`` is the length that hardly any reply exceeds; what it costs more is the candidate's margin.
     """
+    rates = state.rates
     company = min(occupancy.in_flight, occupancy.slots - 1) + 1
     rate = rates.decode * rates.share(company)
     return Candidate(
         place=occupancy.place,
         wait_s=occupancy.wait_s,
-        load_s=0.0 if is_loaded else rates.load_s,
+        load_s=0.0 if state.is_loaded else rates.load_s,
         prefill_s=prompt / rates.prefill,
         decode_s=output / rate,
         in_flight=occupancy.in_flight,
         slots=occupancy.slots,
         margin_s=(long_output - output) / rate,
+        called=state.replica.called,
     )

@@ -69,7 +69,8 @@ class Planner:
 
     def _place(self, waiting: Waiting, candidates: list[Candidate], pick: Candidate, reason: str) -> Placed:
         self._turn += 1
-        return Placed(waiting, pick, Decision(pick.place, self._name, reason, tuple(candidates)))
+        decision = Decision(pick.place, self._name, reason, tuple(candidates), pick.called)
+        return Placed(waiting, pick, decision)
 
 
 def no_such_model(model: ModelName) -> ModelNotFound:

@@ -1,14 +1,29 @@
 """The candidates of a request: every place that holds its replica, priced in seconds."""
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
-from pairproxy.core import replicas
+from pairproxy.core import gates, replicas
 from pairproxy.core.avoidance import Avoidance
+from pairproxy.core.dialects import routes
 from pairproxy.core.local import LocalEngines
-from pairproxy.core.models import Candidate, ModelName, Place, Rates, Replica, Request
+from pairproxy.core.models import (
+    Candidate,
+    EngineReport,
+    EngineState,
+    ModelName,
+    Place,
+    Rates,
+    Replica,
+    ReplicaState,
+    Request,
+)
 from pairproxy.core.nodes import NodeTable
 from pairproxy.core.plan import Occupancy, price
 from pairproxy.core.running import RunningTable
+
+Holder = tuple[Place, EngineReport | EngineState, ReplicaState]
+"""A place with its engine and the replica there."""
 
 
 class Pricing:
@@ -21,6 +36,7 @@ class Pricing:
         self._nodes = nodes
         self._running = running
         self._avoidance = avoidance
+        self.runners = gates.Runners()
 
     def occupancies(self, at: float) -> dict[Place, Occupancy]:
         """Every known place with the seconds until each of its slots is free."""
@@ -46,8 +62,8 @@ class Pricing:
         output, long = costs.expected_output(request.model, limit), costs.long_output(request.model, limit)
         priced: list[Candidate] = []
         last_resort: list[Candidate] = []
-        for place, rates, is_loaded in self.places(request, excluded, at):
-            candidate = price(occupancies[place], rates, is_loaded, request.prompt_tokens, output, long)
+        for place, state in self.places(request, excluded, at):
+            candidate = price(occupancies[place], state, request.prompt_tokens, output, long)
             if not self._avoidance.is_avoided(place, at):
                 priced.append(candidate)
             elif not self._avoidance.is_held_back(place, at):
@@ -56,28 +72,58 @@ class Pricing:
 
     def places(
         self, request: Request, excluded: Collection[Place], at: float
-    ) -> Iterator[tuple[Place, Rates, bool]]:
-        """Places with the request's replica: (place, rates, is it loaded). This node's come first.
+    ) -> Iterator[tuple[Place, ReplicaState]]:
+        """Places with the request's replica that can serve it. This node's come first.
 
         A peer's request, and one that must stay here, sees this node only; a peer's, the engine it chose. A
         model that nobody lists goes to the engine whose port was called: its answer is the authoritative one.
+        A loaded replica that would have to be loaded anew for this request counts as cold.
         """
-        here = list(self._local.places(request.model, request.engine))
-        if request.origin is not None and request.engine:
-            here = [one for one in here if one[0].engine == request.engine]
-        stays = request.origin is not None or request.local_only
-        is_elsewhere = not request.local_only and self._nodes.knows(request.model)
-        if not here and request.engine is not None and request.origin is None and not is_elsewhere:
-            here = list(self._local.unlisted(request.model, request.engine))
-        for place, replica, rates, is_loaded in here:
-            if place not in excluded and replicas.is_same(replica, here[0][1]):
-                yield place, rates, is_loaded
-        if stays:
-            return
-        wanted = here[0][1] if here else self._widest_replica(request.model, at)
-        for place, _, state in self._nodes.healthy_replicas(request.model, at):
-            if wanted is not None and place not in excluded and replicas.is_same(state.replica, wanted):
-                yield place, state.rates, state.is_loaded
+        exactly = routes.is_embedding(request.path)
+        here, there = self._here(request), self._there(request, at)
+        wanted = _wanted(here, there, exactly)
+        for place, engine, state in here + there:
+            if place in excluded or wanted is None:
+                continue
+            if not replicas.is_same(wanted, state.replica, exactly=exactly):
+                continue
+            has_to_load = not state.is_loaded or self.runners.has_to_reload(
+                request, place, engine.kind, state.replica
+            )
+            yield place, replace(state, is_loaded=not has_to_load)
+
+    def _here(self, request: Request) -> list[Holder]:
+        """This node's engines that can serve it; the called one is asked whatever we think of it."""
+        called, enough_tokens = request.engine, self._called_window(request)
+        is_bound = called and (request.origin is not None or request.stays is not None)
+        found: list[Holder] = [
+            one
+            for one in self._local.places(request.model, called)
+            if one[0].engine == called or (not is_bound and _fits(request, one, enough_tokens))
+        ]
+        if not found and called is not None and request.origin is None and not self._is_elsewhere(request):
+            found = [*self._local.unlisted(request.model, called)]
+        return found
+
+    def _there(self, request: Request, at: float) -> list[Holder]:
+        """The peers' engines that can serve it."""
+        if _must_stay(request):
+            return []
+        enough_tokens = self._called_window(request)
+        holders = self._nodes.healthy_replicas(request.model, at)
+        return [one for one in holders if _fits(request, one, enough_tokens)]
+
+    def _is_elsewhere(self, request: Request) -> bool:
+        """Whether any peer, also one that does not answer just now, could serve it."""
+        if _must_stay(request):
+            return False
+        return any(_fits(request, one, None) for one in self._nodes.replicas(request.model))
+
+    def _called_window(self, request: Request) -> int | None:
+        """The window of the engine that was called, if it is known."""
+        for place, _, state in self._local.places(request.model, request.engine):
+            return state.replica.context_tokens if place.engine == request.engine else None
+        return None
 
     def known_places(self, at: float) -> dict[Place, tuple[int, dict[ModelName, Rates]]]:
         """Every healthy place: its slots, and the rates of each model it holds."""
@@ -93,9 +139,7 @@ class Pricing:
 
     def is_known(self, request: Request) -> bool:
         """Whether any node, also one that does not answer just now, could serve it."""
-        if any(True for _ in self.places(request, (), 0.0)):
-            return True
-        return self._nodes.knows(request.model) and not request.local_only
+        return bool(self._here(request)) or self._is_elsewhere(request)
 
     def rates(self, place: Place, model: ModelName) -> Rates:
         """The rates of a model at a place, the best known."""
@@ -106,12 +150,37 @@ class Pricing:
                     return state.rates
         return self._local.rates(place.engine, model)
 
-    def _widest_replica(self, model: ModelName, at: float) -> Replica | None:
-        """Where this machine has none of its own: the content that most slots hold."""
-        slots: dict[str, int] = {}
-        found: dict[str, Replica] = {}
-        for _, engine, state in self._nodes.healthy_replicas(model, at):
-            identity = state.replica.identity
-            slots[identity] = slots.get(identity, 0) + engine.slots
-            found[identity] = state.replica
-        return found[max(slots, key=lambda identity: (slots[identity], identity))] if slots else None
+
+def _must_stay(request: Request) -> bool:
+    return request.origin is not None or request.local_only or request.stays is not None
+
+
+def _fits(request: Request, holder: Holder, enough_tokens: int | None) -> bool:
+    _, engine, state = holder
+    return gates.fits(request, engine.kind, engine.version, state.replica, enough_tokens)
+
+
+def _wanted(here: list[Holder], there: list[Holder], exactly: bool) -> Replica | None:
+    """The content that a request of this node gets: this machine's own, else the one that most slots hold.
+
+    An alias says which content is meant only where nothing else does. ``exactly``: the called engine says it.
+    """
+    if exactly and here:
+        return here[0][2].replica
+    own = [one for one in here if not replicas.is_alias(one[2].replica)]
+    others = [one for one in there if not replicas.is_alias(one[2].replica)]
+    if own or not others:
+        first = own or here
+        return first[0][2].replica if first else _widest(there)
+    return _widest(others)
+
+
+def _widest(holders: list[Holder]) -> Replica | None:
+    """The replica that is the same as those on most slots."""
+    weights = {
+        one[2].replica: sum(
+            engine.slots for _, engine, state in holders if replicas.is_same(one[2].replica, state.replica)
+        )
+        for one in holders
+    }
+    return max(weights, key=lambda replica: (weights[replica], replica.identity), default=None)

@@ -24,6 +24,7 @@ from pairproxy.core.errors import Draining, NodeGone, QueueFull, QueueTimeout, S
 from pairproxy.core.events import (
     AttemptFailed,
     AttemptFinished,
+    CatalogueReported,
     EngineLost,
     EngineReported,
     EngineSettled,
@@ -122,6 +123,7 @@ class Scheduler:
             is_draining=self.is_draining,
             waiting=len(self._queue),
             engines=self.local.states(self.running, reader, at),
+            catalogue=self.local.catalogue().content,
         )
 
     # --- events -----------------------------------------------------------------------------------------
@@ -152,6 +154,8 @@ class Scheduler:
             case NodeReported(at, document):
                 if self.nodes.report(document, at):
                     self._avoidance.hear(document)
+            case CatalogueReported(_, catalogue):
+                self.nodes.catalogues.hold(catalogue)
             case NodeLost(_, node):
                 self._lose(node, commands)
             case TimePassed():
@@ -257,6 +261,7 @@ class Scheduler:
         request, attempt = waiting.request, AttemptId(waiting.request.id, waiting.attempts)
         rates, is_cold = self._pricing.rates(pick.place, request.model), pick.load_s > 0.0
         self._served[request.id] = waiting
+        self._pricing.runners.sent(pick.place, request)
         self.running.add(Running(attempt, request, pick.place, rates, at, pick.service_s, was_cold=is_cold))
         commands.append(Dispatch(attempt, placed.decision))
 

@@ -33,8 +33,8 @@ def test_an_unlisted_model_is_its_engines_alone() -> None:
     """Its content is unknown, so it equals nobody's."""
     local = LocalEngines(A, Costs())
     local.report(report())
-    ((place, replica, _, _),) = local.unlisted(ModelName("new"), GPU)
-    assert (place, replica.identity) == (at(A), "")
+    ((place, engine, state),) = local.unlisted(ModelName("new"), GPU)
+    assert (place, engine.kind, state.replica.identity) == (at(A), "paced", "")
     assert list(local.unlisted(ModelName("new"), OTHER)) == []
 
 

@@ -1,10 +1,11 @@
 import pytest
 
-from pairproxy.core.models import Rates
+from pairproxy.core.models import Rates, Replica, ReplicaState
 from pairproxy.core.plan import MIN_REMAINING_S, Occupancy, price
-from tests.core.told import A, at
+from tests.core.told import A, M, at
 
-RATES = Rates(prefill=1000.0, decode=100.0, beta=0.5, load_s=7.0)
+WARM = ReplicaState(Replica(M, "sha256:1"), True, Rates(prefill=1000.0, decode=100.0, beta=0.5, load_s=7.0))
+COLD = ReplicaState(Replica(M, "sha256:1", called="org/M"), False, WARM.rates)
 
 
 def test_free_slots_are_free_now() -> None:
@@ -36,10 +37,11 @@ def test_who_is_planned_takes_the_slot_that_is_free_first() -> None:
 
 def test_a_request_is_priced_in_seconds() -> None:
     """Prefill at the engine's rate, decode at the share it gets among those that run."""
-    alone = price(Occupancy.of(at(A), 2, []), RATES, True, 500, 200.0, 300.0)
+    alone = price(Occupancy.of(at(A), 2, []), WARM, 500, 200.0, 300.0)
     assert (alone.wait_s, alone.load_s, alone.prefill_s, alone.decode_s) == (0.0, 0.0, 0.5, 2.0)
     assert alone.margin_s == pytest.approx(1.0)
-    second = price(Occupancy.of(at(A), 2, [9.0]), RATES, False, 500, 200.0, 200.0)
+    second = price(Occupancy.of(at(A), 2, [9.0]), COLD, 500, 200.0, 200.0)
+    assert (alone.called, second.called) == (None, "org/M")
     assert (second.load_s, second.decode_s, second.margin_s) == pytest.approx((7.0, 3.0, 0.0))
-    third = price(Occupancy.of(at(A), 2, [9.0, 8.0]), RATES, True, 500, 200.0, 200.0)
+    third = price(Occupancy.of(at(A), 2, [9.0, 8.0]), WARM, 500, 200.0, 200.0)
     assert (third.wait_s, third.decode_s) == pytest.approx((8.0, 3.0))

@@ -22,7 +22,7 @@ class Known:
 
     def places(self, request: Request, time: float = 0.0) -> list[Place]:
         """Where it may run."""
-        return [place for place, _, _ in self.pricing.places(request, (), time)]
+        return [place for place, _ in self.pricing.places(request, (), time)]
 
     def candidates(self, request: Request, time: float = 0.0) -> list[Place]:
         """Where it may run, as priced."""
