@@ -5,6 +5,7 @@ peer_port.py     mutual TLS: inference for this node's engines, and state docume
 gate.py          Host and Origin: no web page and no rebound name gets in
 body.py          reading a request body within its limits
 forward.py       one attempt: request out, reply back, chunk by chunk, unchanged
+tunnel.py        a WebSocket: raw bytes between a client and the engine of its port
 downstream.py    the client's connection: raw reply bytes, honest ends
 headers.py       which headers go on, towards engines and towards peers
 """

@@ -21,7 +21,8 @@ from pairproxy.proxy.form import check_form
 from pairproxy.proxy.forward import Route, forward
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.server import Port
-from pairproxy.upstreams import Outgoing
+from pairproxy.proxy.tunnel import is_websocket, tunnel, upgrading
+from pairproxy.upstreams import Outgoing, Reply, Upstream
 
 _RUN_NAME_LENGTH = 64
 
@@ -46,7 +47,9 @@ class ClientPort(Port):
         try:
             self._check(request)
             dialect = routes.inference_dialect(request.method, request.raw_path)
-            if dialect is None:
+            if is_websocket(request):
+                await self._upgrade(request, downstream)
+            elif dialect is None:
                 await self._pass_through(request, downstream)
             else:
                 await self._infer(request, dialect, downstream)
@@ -127,7 +130,21 @@ class ClientPort(Port):
             stream_body(request, self._limits) if has_body else None,
             version=(request.version.major, request.version.minor),
         )
-        reply = await self._route.upstream(Place(self._own, self._engine)).send(outgoing)
+        reply = await self._own_upstream().send(outgoing)
+        await self._hand_back(reply, downstream)
+
+    async def _upgrade(self, request: web.BaseRequest, downstream: Downstream) -> None:
+        """Ask the engine of this port for a WebSocket; a reply that does not agree is one like any other."""
+        reply = await self._own_upstream().send(upgrading(request))
+        if reply.is_switched:
+            await tunnel(request, reply, self._limits.relay_buffer_bytes)
+        else:
+            await self._hand_back(reply, downstream)
+
+    def _own_upstream(self) -> Upstream:
+        return self._route.upstream(Place(self._own, self._engine))
+
+    async def _hand_back(self, reply: Reply, downstream: Downstream) -> None:
         try:
             downstream.begin(reply, is_from_peer=False)
             await reply.relay(downstream.write, _unseen, downstream.drain, downstream.buffered)

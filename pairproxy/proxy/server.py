@@ -59,6 +59,15 @@ class Connection(web.RequestHandler):
         super().data_received(data)
         self.fail_broken_body()
 
+    def hand_over(self) -> tuple[asyncio.Transport | None, bytes, bool]:
+        """Give the connection away to what it was upgraded to; connection_lost is to be passed back here.
+
+        Returns (transport, None if the client left; what it sent after its request; whether that was all).
+        """
+        self.is_answering = True
+        early, self._message_tail = self._message_tail, b""
+        return self.transport, early, self._has_ended
+
     def fail_broken_body(self) -> None:
         """Tell the reader of a body that it will never be whole."""
         request = self._current_request

@@ -91,6 +91,11 @@ class Connection(asyncio.Protocol):
         is_idle = self.is_sent and self._transport.get_write_buffer_size() == 0
         self._released(self, is_clean and is_idle and self.is_usable)
 
+    def hand_over(self) -> asyncio.Transport:
+        """Give the connection away, for good; whoever has it calls this one's connection_lost in the end."""
+        self._reply = None
+        return self._transport
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start: TCP, and TLS if any, are established."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance

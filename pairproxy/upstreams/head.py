@@ -14,6 +14,8 @@ from pairproxy.upstreams.framing import Chunked, Counted, Empty, Framing, UntilC
 HEADERS = 128  # in one reply; engines send 5 to 20
 INTERIM_REPLIES = 16  # 1xx before the final one; servers send one or two
 
+SWITCHING = 101  # the connection leaves HTTP: what follows is raw
+
 _INTERIM = frozenset({100, 102, 103})
 _PREFIX = b"HTTP/1."
 _FOLD = re.compile(rb"\r?\n[ \t]+")
@@ -33,6 +35,8 @@ class Head:
     headers: tuple[tuple[bytes, bytes], ...]
     framing: Framing
     keep_alive: bool
+    raw: bytes = b""
+    """Its bytes as they came, empty line included."""
 
 
 class _Fields:
@@ -54,13 +58,14 @@ class _Fields:
 class HeadReader:
     """Collects reads until the final head is there.
 
-    ``limit_bytes`` bounds all heads together, interim ones included.
+    ``limit_bytes`` bounds all heads together, interim ones included. Only with ``may_switch`` is 101 final.
     """
 
-    __slots__ = ("_interim", "_is_bodiless", "_left", "_waiting", "rest")
+    __slots__ = ("_interim", "_is_bodiless", "_left", "_may_switch", "_waiting", "rest")
 
-    def __init__(self, method: str, limit_bytes: int) -> None:
+    def __init__(self, method: str, limit_bytes: int, may_switch: bool = False) -> None:
         self._is_bodiless = method == "HEAD"
+        self._may_switch = may_switch
         self._left = limit_bytes
         self._waiting = bytearray()
         self._interim = 0
@@ -79,7 +84,7 @@ class HeadReader:
             head = _parse(bytes(waiting[:end]), self._is_bodiless)
             del waiting[:end]
             start = 0
-            if head.status >= 200:
+            if head.status >= 200 or (head.status == SWITCHING and self._may_switch):
                 self.rest = bytes(waiting)
                 return head
             self._skip(head)
@@ -121,7 +126,7 @@ def _parse(raw: bytes, is_bodiless: bool) -> Head:
     try:
         parser.feed_data(raw)
     except httptools.HttpParserUpgrade:
-        raise Malformed("it changed the protocol without being asked") from None
+        pass  # whether it was asked to is for HeadReader to judge
     except httptools.HttpParserError:
         raise Malformed("its header is not HTTP") from None
     status = parser.get_status_code()
@@ -130,10 +135,10 @@ def _parse(raw: bytes, is_bodiless: bool) -> Head:
     if b"\0" in raw or len(fields.headers) > HEADERS:
         raise Malformed("its header is not HTTP")
     version = (1, 0) if parser.get_http_version() == "1.0" else (1, 1)
-    return _judge(status, fields, version, is_bodiless or status in (204, 304) or status < 200)
+    return _judge(raw, status, fields, version, is_bodiless or status in (204, 304) or status < 200)
 
 
-def _judge(status: int, fields: _Fields, version: tuple[int, int], is_bodiless: bool) -> Head:
+def _judge(raw: bytes, status: int, fields: _Fields, version: tuple[int, int], is_bodiless: bool) -> Head:
     lengths: list[bytes] = []
     codings: list[bytes] = []
     tokens: set[bytes] = set()
@@ -150,7 +155,9 @@ def _judge(status: int, fields: _Fields, version: tuple[int, int], is_bodiless: 
     if len(lengths) > 1 or not all(length.isdigit() and len(length) <= 18 for length in lengths):
         raise Malformed("its Content-Length is none")
     framing: Framing
-    if is_bodiless:
+    if status == SWITCHING:
+        framing = UntilClose()
+    elif is_bodiless:
         framing = Empty()
     elif codings:
         framing = Chunked()
@@ -164,4 +171,5 @@ def _judge(status: int, fields: _Fields, version: tuple[int, int], is_bodiless: 
         headers=tuple(fields.headers),
         framing=framing,
         keep_alive=keeps and framing.name != "close",
+        raw=raw,
     )

@@ -4,6 +4,7 @@
 
     HEAD --final head--> HELD --first body byte or end--> open: send() returns it
     HELD --relay()--> SPLICED --end--> complete: the connection goes back to the pool
+    HELD --take_over()--> complete: a connection that left HTTP (101) belongs to whoever took it
     any  --death, broken framing, given up--> failed: the connection is aborted
 
 Spliced means that :meth:`Incoming.feed`, called from the transport, writes to the client in the same turn of
@@ -17,7 +18,7 @@ from typing import Protocol
 from pairproxy.config import Limits
 from pairproxy.core.errors import BrokenReply, NotTrusted, ReplyTruncated, UpstreamError
 from pairproxy.upstreams.framing import Framing
-from pairproxy.upstreams.head import Head, HeadReader, Malformed
+from pairproxy.upstreams.head import SWITCHING, Head, HeadReader, Malformed
 
 
 class Link(Protocol):
@@ -35,15 +36,20 @@ class Link(Protocol):
     def release(self, is_clean: bool) -> None:
         """The reply is complete; keep the connection for the next request only if it ended cleanly."""
 
+    def hand_over(self) -> asyncio.Transport:
+        """Give the connection away."""
+
 
 class Incoming:
     """The state of one reply; the connection calls ``feed`` and ``ended``, the caller waits."""
 
-    def __init__(self, link: Link, method: str, limits: Limits, who: str) -> None:
+    def __init__(
+        self, link: Link, method: str, limits: Limits, who: str, *, may_switch: bool = False
+    ) -> None:
         self._link: Link | None = link
         self._who = who
         self._buffer_bytes = limits.relay_buffer_bytes
-        self._head_reader = HeadReader(method, limits.reply_header_bytes)
+        self._head_reader = HeadReader(method, limits.reply_header_bytes, may_switch)
         self._head: Head | None = None
         self._body: Framing | None = None
         self._held: list[tuple[bytes, list[bytes]]] = []  # raw bytes with what they decode to
@@ -70,7 +76,12 @@ class Incoming:
     @property
     def is_open(self) -> bool:
         """Whether head and first body byte, or the end, are there; or it failed."""
-        return self.has_body or self.is_complete or self._error is not None
+        return self.has_body or self.is_over or self.is_switched
+
+    @property
+    def is_switched(self) -> bool:
+        """Whether the connection left HTTP: to be taken over, with what came after the head."""
+        return self._head is not None and self._head.status == SWITCHING
 
     @property
     def is_over(self) -> bool:
@@ -92,6 +103,8 @@ class Incoming:
         raw = data if good == len(data) else data[:good]
         if raw:
             self._pass_on(raw, parts)
+        elif self.is_switched:
+            self.wake()
         if body.is_done:
             self._complete(is_clean=good == len(data))
         elif body.is_broken:

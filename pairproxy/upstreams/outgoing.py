@@ -16,7 +16,8 @@ class Outgoing:
     ``target`` is the raw path and query as the client sent it (bytes beyond ASCII as surrogates).
     ``headers`` are in order and already filtered, Host included. A ``bytes`` body is sent as it is, with
     the caller's Content-Length; an iterator is sent in chunks unless the caller gave a Content-Length.
-    ``version`` (1, 0) makes the engine frame its reply for a client that speaks HTTP/1.0.
+    ``version`` (1, 0) makes the engine frame its reply for a client that speaks HTTP/1.0. ``may_switch``: its
+    headers ask for another protocol, and 101 is an answer.
     """
 
     method: str
@@ -24,6 +25,7 @@ class Outgoing:
     headers: tuple[tuple[bytes, bytes], ...] = ()
     body: bytes | AsyncIterator[bytes] | None = None
     version: tuple[int, int] = (1, 1)
+    may_switch: bool = False
 
     @property
     def is_repeatable(self) -> bool:

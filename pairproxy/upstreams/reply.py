@@ -1,5 +1,6 @@
 """One reply as its caller sees it: the head, and three ways to take the body."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
 from pairproxy.core.errors import BrokenReply, ReplyTruncated
@@ -10,7 +11,8 @@ from pairproxy.upstreams.incoming import Incoming
 class Reply(Incoming):
     """A reply whose head and first body byte (or empty body) are there.
 
-    Whoever got it must finish it: ``relay``, ``read`` or ``lines`` to the end, or ``abandon``.
+    Whoever got it must finish it: ``relay``, ``read`` or ``lines`` to the end, ``abandon``, or for one that
+    ``is_switched`` ``take_over``.
     """
 
     @property
@@ -116,6 +118,20 @@ class Reply(Incoming):
                 yield bytes(rest)
         finally:
             self.abandon()
+
+    def take_over(self) -> tuple[asyncio.Transport | None, bytes]:
+        """Give away the connection of a reply that is_switched, to be given a protocol at once.
+
+        Returns its transport, None if the upstream ended it already, and the bytes that came after the head.
+        That protocol has to pass connection_lost on to the former one. Raises ReplyTruncated if it broke.
+        """
+        self.raise_failure()
+        link, self._link = self._link, None
+        held = b"".join(raw for raw, _ in self._take_held())
+        self.is_complete = True
+        if link is None:
+            return None, held
+        return link.hand_over(), held
 
     def abandon(self) -> None:
         """Abort the connection now, so that the engine sees its client leave; drop what waits unread.

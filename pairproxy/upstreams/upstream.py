@@ -58,7 +58,8 @@ class Upstream:
         """
         head = request_head(outgoing)
         address = self._endpoint.address(outgoing.target.partition("?")[0])
-        reused = self._pool.take(address) if outgoing.is_repeatable else None
+        is_reusing = outgoing.is_repeatable and not outgoing.may_switch
+        reused = self._pool.take(address) if is_reusing else None
         if reused is not None:
             reply = self._begin(reused, outgoing, head)
             try:
@@ -106,7 +107,8 @@ class Upstream:
             await self._all_lost
 
     def _begin(self, connection: Connection, outgoing: Outgoing, head: bytes) -> Reply:
-        reply = Reply(connection, outgoing.method, self._limits, _who(connection.address))
+        who = _who(connection.address)
+        reply = Reply(connection, outgoing.method, self._limits, who, may_switch=outgoing.may_switch)
         body = b"" if outgoing.body is None else outgoing.body
         is_whole = isinstance(body, bytes) and len(body) <= INLINE_BODY_BYTES
         if outgoing.version < (1, 1):

@@ -117,6 +117,20 @@ def test_interim_replies_are_skipped() -> None:
     assert (head.status, head.headers, rest) == (200, ((b"Content-Length", b"2"),), b"ok")
 
 
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_101_is_an_answer_to_who_asked_for_it(size: int) -> None:
+    """Its bytes are kept as they came, and everything behind it is raw."""
+    raw = b"HTTP/1.1 101 Now\r\nconnection: Upgrade\r\nUPGRADE: x\r\nX-Odd:  1 \r\n\r\n"
+    reader = HeadReader("GET", LIMIT, may_switch=True)
+    data = b"HTTP/1.1 100 Continue\r\n\r\n" + raw + b"HTTP/1.1 no more"
+    start, head = 0, None
+    while head is None:
+        head = reader.feed(data[start : start + size])
+        start += size
+    assert (head.status, head.raw, head.framing.name, head.keep_alive) == (101, raw, "close", False)
+    assert reader.rest + data[start:] == b"HTTP/1.1 no more"
+
+
 def test_a_long_header_within_the_limit_passes() -> None:
     """20 KiB are allowed: the limit is on all headers together."""
     head, _ = read(OK + b"X: " + b"y" * 20_000 + b"\r\nContent-Length: 0\r\n\r\n")
