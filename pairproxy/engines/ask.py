@@ -22,8 +22,8 @@ class _At:
         return self._address
 
 
-async def ask(host: str, port: int, path: str) -> Any:
-    """GET ``path`` and return the parsed JSON. Raises UpstreamError if there is none within TIMEOUT_S.
+async def ask_bytes(host: str, port: int, path: str) -> bytes:
+    """GET ``path`` and return the body. Raises UpstreamError if there is no 200 within TIMEOUT_S.
 
     On a connection of its own: engines close idle ones after 5 s or so, and questions are rare.
     """
@@ -34,9 +34,17 @@ async def ask(host: str, port: int, path: str) -> Any:
         await upstream.close()
     if status != OK:
         raise BrokenReply(f"The engine on port {port} answered {path} with {status}: see what runs there.")
+    return body
+
+
+async def ask(host: str, port: int, path: str) -> Any:
+    """GET ``path`` and return the parsed JSON. Raises UpstreamError if there is none within TIMEOUT_S."""
+    return parsed(await ask_bytes(host, port, path))
+
+
+def parsed(body: bytes) -> Any:
+    """The JSON of an answer. Raises BrokenReply if it is none."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
-        raise BrokenReply(
-            f"The engine on port {port} answered {path} with no JSON. See what runs there."
-        ) from None
+        raise BrokenReply("The engine answered with no JSON. See what runs there.") from None

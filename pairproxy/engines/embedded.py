@@ -15,6 +15,7 @@ from pairproxy.config import EngineSettings
 from pairproxy.core.errors import EngineUnavailable, Unreachable
 from pairproxy.core.models import EngineId, EngineReport
 from pairproxy.engines.ask import ask
+from pairproxy.engines.catalogue import card_entry
 from pairproxy.engines.embedded_model import MODEL_NAME, TRAINED_CONTEXT_TOKENS, model_card, replica
 from pairproxy.engines.llama_child import ChildSettings
 from pairproxy.engines.llama_process import LlamaProcess
@@ -49,8 +50,8 @@ class EmbeddedEngine:
         self._threads = settings.threads
         self._cache, self._on_progress, self._log = cache, on_progress, log
         self._llama: LlamaProcess | None = None
-        card = model_card(self._context_tokens)
-        self._face = OllamaFace(card, self._llama_address, is_loaded=self._is_up)
+        self._card = model_card(self._context_tokens)
+        self._face = OllamaFace(self._card, self._llama_address, is_loaded=self._is_up)
         self._face_port = 0
         self._model_file: Path | None = None
         self._stopping = asyncio.Event()
@@ -98,7 +99,8 @@ class EmbeddedEngine:
         llama = self._running()
         await ask(llama.host, llama.port, "/health")
         replicas = ((replica(self._context_tokens), True),)
-        return EngineReport(self.id, self.kind, llama.version, self._slots, replicas)
+        listed = (card_entry(self._card, True),)
+        return EngineReport(self.id, self.kind, llama.version, self._slots, replicas, listed)
 
     async def settled(self, others_in_flight: int) -> None:
         """Return when llama.cpp no longer computes for a request that was broken off.

@@ -6,16 +6,16 @@ An engine's replies are read as a stranger's: bounded in size and number, entrie
 import asyncio
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pairproxy.config import EngineSettings
-from pairproxy.core.models import EngineId, EngineReport, Replica
-from pairproxy.core.replicas import canonical_name
+from pairproxy.core.catalogue import NAME_CHARACTERS
+from pairproxy.core.models import EngineId, EngineReport, Listing, ModelName, Replica
+from pairproxy.engines.catalogue import Texts, entries_of
 from pairproxy.engines.ports import client_port, engine_address
 
 MODELS_LIMIT = 512  # on one engine; the largest collections people show have about 200
-NAME_CHARACTERS = 256  # of a model's name; Ollama allows four parts of 80 at most
 SLOTS_LIMIT = 1024  # vLLM's own highest default is 1024 sequences at once
 CONTEXT_LIMIT_TOKENS = 100_000_000  # ten times the longest window anybody offers
 VERSION_CHARACTERS = 64
@@ -57,9 +57,15 @@ class FoundEngine(ABC):
         """Return after SETTLE_S, for nothing tells more."""
         await asyncio.sleep(SETTLE_S)
 
-    def _report(self, version: Any, slots: Any, replicas: Iterator[tuple[Replica, bool]]) -> EngineReport:
+    def _report(
+        self,
+        version: Any,
+        slots: Any,
+        replicas: Iterator[tuple[Replica, bool]],
+        texts: Mapping[Listing, Texts],
+    ) -> EngineReport:
         """Put together what was learned; of two replicas with one name the first counts."""
-        by_name: dict[str, tuple[Replica, bool]] = {}
+        by_name: dict[ModelName, tuple[Replica, bool]] = {}
         for replica, is_loaded in replicas:
             if len(by_name) < MODELS_LIMIT:
                 by_name.setdefault(replica.model, (replica, is_loaded))
@@ -70,6 +76,7 @@ class FoundEngine(ABC):
             version=said[:VERSION_CHARACTERS],
             slots=self._slots or whole_number(slots, SLOTS_LIMIT) or 1,
             replicas=tuple(by_name[name] for name in sorted(by_name)),
+            catalogue=entries_of(sorted(by_name), texts),
         )
 
     def _identity(self, *facts: Any) -> str:
@@ -85,13 +92,6 @@ def entries(reply: Any, key: str) -> Iterator[dict[str, Any]]:
     for entry in (listed if isinstance(listed, list) else [])[:MODELS_LIMIT]:
         if isinstance(entry, dict):
             yield entry
-
-
-def model_name(text: Any) -> str | None:
-    """The canonical name, or None for what cannot be one."""
-    if not isinstance(text, str) or not text.isprintable() or not 0 < len(text.strip()) <= NAME_CHARACTERS:
-        return None
-    return canonical_name(text)
 
 
 def whole_number(value: Any, limit: int) -> int | None:

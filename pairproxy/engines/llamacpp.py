@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from pairproxy.core.models import EngineReport, ModelName, Replica
-from pairproxy.engines.ask import ask
-from pairproxy.engines.found import CONTEXT_LIMIT_TOKENS, FoundEngine, entries, model_name, whole_number
+from pairproxy.config import EngineSettings
+from pairproxy.core.catalogue import model_name
+from pairproxy.core.models import EngineReport, Listing, ModelName, Replica
+from pairproxy.engines.ask import ask, ask_bytes, parsed
+from pairproxy.engines.catalogue import SteadyTexts, texts_of
+from pairproxy.engines.found import CONTEXT_LIMIT_TOKENS, FoundEngine, entries, whole_number
 
 
 class LlamaCppEngine(FoundEngine):
@@ -13,12 +16,19 @@ class LlamaCppEngine(FoundEngine):
 
     kind = "llamacpp"
 
+    def __init__(self, settings: EngineSettings) -> None:
+        """Raises ConfigError if ``settings.url`` is not on this machine."""
+        super().__init__(settings)
+        self._steady = SteadyTexts()
+
     async def probe(self) -> EngineReport:
         """Raises UpstreamError if one of the two is not answered."""
         props = await ask(self.host, self.port, "/props")
-        models = await ask(self.host, self.port, "/v1/models")
+        listed = await ask_bytes(self.host, self.port, "/v1/models")
         props = props if isinstance(props, dict) else {}
-        return self._report(props.get("build_info"), props.get("total_slots"), self._replicas(models, props))
+        replicas = self._replicas(parsed(listed), props)
+        texts = {Listing.OPENAI: self._steady.of(texts_of(Listing.OPENAI, listed))}
+        return self._report(props.get("build_info"), props.get("total_slots"), replicas, texts)
 
     def _replicas(self, models: Any, props: dict[str, Any]) -> Iterator[tuple[Replica, bool]]:
         defaults = props.get("default_generation_settings")

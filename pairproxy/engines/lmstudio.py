@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
+from pairproxy.config import EngineSettings
+from pairproxy.core.catalogue import model_name
 from pairproxy.core.errors import BrokenReply
-from pairproxy.core.models import EngineReport, ModelName, Replica
-from pairproxy.engines.ask import ask
-from pairproxy.engines.found import CONTEXT_LIMIT_TOKENS, FoundEngine, entries, model_name, whole_number
+from pairproxy.core.models import EngineReport, Listing, ModelName, Replica
+from pairproxy.engines.ask import ask_bytes, parsed
+from pairproxy.engines.catalogue import OtherListings, texts_of
+from pairproxy.engines.found import CONTEXT_LIMIT_TOKENS, FoundEngine, entries, whole_number
 
 
 class LmStudioEngine(FoundEngine):
@@ -14,12 +17,19 @@ class LmStudioEngine(FoundEngine):
 
     kind = "lmstudio"
 
+    def __init__(self, settings: EngineSettings) -> None:
+        """Raises ConfigError if ``settings.url`` is not on this machine."""
+        super().__init__(settings)
+        self._others = OtherListings(self.host, self.port, Listing.OPENAI, Listing.V1)
+
     async def probe(self) -> EngineReport:
         """Raises UpstreamError if it does not answer as LM Studio does."""
-        reply = await ask(self.host, self.port, "/api/v0/models")
+        listed = await ask_bytes(self.host, self.port, "/api/v0/models")
+        reply = parsed(listed)
         if not is_model_list(reply):
             raise BrokenReply(f"What answers on port {self.port} is not an LM Studio that lists its models.")
-        return self._report(None, None, self._replicas(reply))
+        texts = {Listing.V0: texts_of(Listing.V0, listed), **await self._others.beside(listed)}
+        return self._report(None, None, self._replicas(reply), texts)
 
     def _replicas(self, reply: Any) -> Iterator[tuple[Replica, bool]]:
         for entry in entries(reply, "data"):

@@ -4,9 +4,12 @@ import string
 from collections.abc import Iterator
 from typing import Any
 
-from pairproxy.core.models import EngineReport, ModelName, Replica
-from pairproxy.engines.ask import ask
-from pairproxy.engines.found import CONTEXT_LIMIT_TOKENS, FoundEngine, entries, model_name, whole_number
+from pairproxy.config import EngineSettings
+from pairproxy.core.catalogue import model_name
+from pairproxy.core.models import EngineReport, Listing, ModelName, Replica
+from pairproxy.engines.ask import ask, ask_bytes, parsed
+from pairproxy.engines.catalogue import OtherListings, texts_of
+from pairproxy.engines.found import CONTEXT_LIMIT_TOKENS, FoundEngine, entries, whole_number
 
 HEX = frozenset(string.hexdigits)
 
@@ -16,13 +19,23 @@ class OllamaEngine(FoundEngine):
 
     kind = "ollama"
 
+    def __init__(self, settings: EngineSettings) -> None:
+        """Raises ConfigError if ``settings.url`` is not on this machine."""
+        super().__init__(settings)
+        self._others = OtherListings(self.host, self.port, Listing.OPENAI)
+
     async def probe(self) -> EngineReport:
         """Raises UpstreamError if one of the three is not answered."""
         version = await ask(self.host, self.port, "/api/version")
-        tags = await ask(self.host, self.port, "/api/tags")
-        loaded = await ask(self.host, self.port, "/api/ps")
+        tags = await ask_bytes(self.host, self.port, "/api/tags")
+        loaded = await ask_bytes(self.host, self.port, "/api/ps")
         said = version.get("version") if isinstance(version, dict) else None
-        return self._report(said, None, _replicas(tags, loaded))
+        texts = {
+            Listing.TAGS: texts_of(Listing.TAGS, tags),
+            Listing.PS: texts_of(Listing.PS, loaded),
+            **await self._others.beside(tags),
+        }
+        return self._report(said, None, _replicas(parsed(tags), parsed(loaded)), texts)
 
 
 def _replicas(tags: Any, loaded: Any) -> Iterator[tuple[Replica, bool]]:

@@ -36,10 +36,10 @@ from pairproxy.core.dialects.translate import (
 )
 from pairproxy.core.errors import BodyTooLarge, BodyTooSlow, BrokenReply, ModelNotFound, PairproxyError
 from pairproxy.core.replicas import canonical_name
+from pairproxy.engines.catalogue import NEVER
 from pairproxy.engines.openai_client import Address, OpenAiClient, read_whole
 
 SHUTDOWN_S = 0.1  # for requests under way at the end; 0 would mean for ever to aiohttp
-NEVER = "2318-01-01T00:00:00Z"  # when the model is unloaded; Ollama shows such a date for keep_alive -1
 
 _CATALOGUE = ("/", "/api/version", "/api/tags", "/api/ps")
 _INFERENCE = frozenset(Route)

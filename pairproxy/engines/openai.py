@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
+from pairproxy.config import EngineSettings
+from pairproxy.core.catalogue import model_name
 from pairproxy.core.errors import BrokenReply
-from pairproxy.core.models import EngineReport, ModelName, Replica
-from pairproxy.engines.ask import ask
-from pairproxy.engines.found import CONTEXT_LIMIT_TOKENS, FoundEngine, entries, model_name, whole_number
+from pairproxy.core.models import EngineReport, Listing, ModelName, Replica
+from pairproxy.engines.ask import ask_bytes, parsed
+from pairproxy.engines.catalogue import SteadyTexts, texts_of
+from pairproxy.engines.found import CONTEXT_LIMIT_TOKENS, FoundEngine, entries, whole_number
 
 
 class OpenAiEngine(FoundEngine):
@@ -14,12 +17,19 @@ class OpenAiEngine(FoundEngine):
 
     kind = "openai"
 
+    def __init__(self, settings: EngineSettings) -> None:
+        """Raises ConfigError if ``settings.url`` is not on this machine."""
+        super().__init__(settings)
+        self._steady = SteadyTexts()
+
     async def probe(self) -> EngineReport:
         """Raises UpstreamError if it does not list models."""
-        reply = await ask(self.host, self.port, "/v1/models")
+        listed = await ask_bytes(self.host, self.port, "/v1/models")
+        reply = parsed(listed)
         if not isinstance(reply, dict) or not isinstance(reply.get("data"), list):
             raise BrokenReply(f"What answers on port {self.port} does not list models as OpenAI's API does.")
-        return self._report(None, None, self._replicas(reply))
+        texts = {Listing.OPENAI: self._steady.of(texts_of(Listing.OPENAI, listed))}
+        return self._report(None, None, self._replicas(reply), texts)
 
     def _replicas(self, reply: Any) -> Iterator[tuple[Replica, bool]]:
         for entry in entries(reply, "data"):

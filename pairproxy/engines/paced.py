@@ -15,6 +15,7 @@ from pairproxy.core.dialects.ollama_catalogue import ModelCard
 from pairproxy.core.errors import ConfigError, Unreachable
 from pairproxy.core.models import EngineId, EngineReport, Replica
 from pairproxy.core.replicas import canonical_name
+from pairproxy.engines.catalogue import card_entry
 from pairproxy.engines.ollama_face import SHUTDOWN_S, OllamaFace
 from pairproxy.engines.paced_gpu import PacedGpu
 from pairproxy.engines.paced_reply import CONTEXT_TOKENS, EMBEDDING_LENGTH
@@ -45,8 +46,9 @@ class PacedEngine:
         self.settings = settings
         self.gpu = PacedGpu(settings, slots, clock)
         self._server = PacedServer(settings.model, self.gpu, clock)
+        self._card = _card(settings.model)
         self._face = OllamaFace(
-            _card(settings.model),
+            self._card,
             lambda: self.address("/v1"),
             is_loaded=lambda: self.gpu.is_loaded,
             clock=clock,
@@ -83,7 +85,8 @@ class PacedEngine:
         """What it serves. Raises Unreachable when it is not started."""
         self.address("/v1/models")
         replicas = ((self._replica, self.gpu.is_loaded),)
-        return EngineReport(self.id, self.kind, "paced", self.gpu.slots.count, replicas)
+        listed = (card_entry(self._card, self.gpu.is_loaded),)
+        return EngineReport(self.id, self.kind, "paced", self.gpu.slots.count, replicas, listed)
 
     async def settled(self, others_in_flight: int) -> None:
         """Return when a request that was broken off no longer occupies its slot, SETTLE_S at most."""

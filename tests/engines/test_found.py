@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairproxy.config import EngineSettings
+from pairproxy.core.catalogue import NAME_CHARACTERS, model_name
 from pairproxy.core.models import EngineReport
 from pairproxy.engines import found
-from pairproxy.engines.found import FoundEngine, entries, model_name, whole_number
+from pairproxy.engines.found import FoundEngine, entries, whole_number
 from pairproxy.engines.llamacpp import LlamaCppEngine
 from pairproxy.engines.lmstudio import LmStudioEngine
 from pairproxy.engines.ollama import OllamaEngine
@@ -50,7 +51,7 @@ def test_lists_of_anything_give_only_objects(reply: object) -> None:
     for entry in entries(reply, "data"):
         assert isinstance(entry, dict)
         name, number = model_name(entry.get("id")), whole_number(entry.get("max_model_len"), 100)
-        assert name is None or 0 < len(name) <= found.NAME_CHARACTERS + len(":latest")
+        assert name is None or 0 < len(name) <= NAME_CHARACTERS + len(":latest")
         assert number is None or 1 <= number <= 100
 
 

@@ -53,6 +53,11 @@ def tags_entry(card: ModelCard) -> dict[str, Any]:
     }
 
 
+def openai_entry(card: ModelCard, created: int) -> dict[str, Any]:
+    """One entry of /v1/models; ``created`` is ``modified_at`` as Unix time."""
+    return {"id": card.name, "object": "model", "created": created, "owned_by": "library"}
+
+
 def ps_reply(card: ModelCard, expires_at: str) -> dict[str, Any]:
     """GET /api/ps for a loaded model; ``expires_at`` is RFC 3339. ``size_vram`` 0: it runs on the CPU."""
     entry = {
