@@ -14,7 +14,7 @@ from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
 
 DONE = scripts.ollama_chat([{"done": True}])
-CHUNK = b"x" * 65_536
+CHUNK = b"x" * 65_535 + b"\n"
 
 
 def test_a_slow_client_is_waited_for_and_costs_no_memory() -> None:
