@@ -1,39 +1,36 @@
-"""Meters: reply bytes in, usage and outcome out. They see bytes after these were sent on, and keep a tail.
+"""Meters: reply bytes in, usage and outcome out. They see bytes after these were sent on, and keep both ends.
 
 A complete HTTP message is not a complete answer: only the terminal record of the wire format tells
-(``"done":true``, ``[DONE]``, a closed JSON object).
+(``"done":true``, ``[DONE]``, an event called ``message_stop``, a closed JSON object).
 """
 
 import re
+from dataclasses import replace
 
+from pairproxy.core.dialects.meter_fields import usage_of
 from pairproxy.core.models import Dialect, Outcome, Usage
 
 TAIL_BYTES = 64 * 1024  # the last record, with its usage, of every format seen so far
+HEAD_BYTES = 4 * 1024  # Anthropic's first event, which counts the prompt, has about 400
+EVENT_NAME_BYTES = 64  # the longest in use, response.function_call_arguments.delta, has 38
 
-# Inside a JSON string a quote is escaped, so a model that writes "eval_count": 5 never matches these.
-_NUMBER = rb"\s*:\s*([0-9.eE+-]+)"
+TERMINAL = {
+    Dialect.ANTHROPIC: frozenset({b"message_stop"}),
+    Dialect.RESPONSES: frozenset({b"response.completed", b"response.incomplete"}),
+    Dialect.LMSTUDIO: frozenset({b"chat.end"}),
+}
+"""The event that ends a stream, where events have names."""
+FAILED = frozenset({b"error", b"response.failed"})
 
-
-def _field(name: str) -> "re.Pattern[bytes]":
-    return re.compile(b'"' + name.encode() + b'"' + _NUMBER)
-
-
-_OLLAMA_PROMPT = _field("prompt_eval_count")
-_OLLAMA_PROMPT_NS = _field("prompt_eval_duration")
-_OLLAMA_OUTPUT = _field("eval_count")
-_OLLAMA_OUTPUT_NS = _field("eval_duration")
-_OLLAMA_LOAD_NS = _field("load_duration")
+_EVENT = re.compile(rb"\nevent: ?([\w.]{1,%d})\r?(?=\n)" % EVENT_NAME_BYTES)
+_EDGE_BYTES = EVENT_NAME_BYTES + len("\nevent: \r\n")
 _OLLAMA_DONE = re.compile(rb'"done"\s*:\s*(true|false)')
-_OPENAI_PROMPT = _field("prompt_tokens")
-_OPENAI_OUTPUT = _field("completion_tokens")
-_OPENAI_CACHED = _field("cached_tokens")
-_TIMINGS_CACHED = _field("cache_n")
-_TIMINGS_PROMPT = _field("prompt_n")
-_TIMINGS_PROMPT_MS = _field("prompt_ms")
-_TIMINGS_OUTPUT = _field("predicted_n")
-_TIMINGS_OUTPUT_MS = _field("predicted_ms")
-_TIMINGS_LOAD_MS = _field("load_ms")
-_ERROR_LINE = re.compile(rb'^(?:data:\s*)?\{\s*"error"\s*:(?!\s*null)')
+_OLLAMA_TOTAL = re.compile(rb'"total_duration"\s*:')
+_LLAMA_STOP = re.compile(rb'"stop"\s*:\s*(true|false)')
+_LLAMA_STOP_TYPE = b'"stop_type"'
+_ERROR_LINE = re.compile(rb'^(?:error:|(?:data:\s*)?\{\s*"error"\s*:(?!\s*null))')
+_SERVER_SENT = (b"data:", b"event:", b"id:", b"retry:", b":", b"error:")
+_DONE = frozenset({b"data: [DONE]", b"data:[DONE]"})
 _EVENT_NEWLINES = 2  # the end of an event's line and the empty line after it
 _EVENTS_WITHOUT_TOKEN = 2  # the reason why it stopped, and [DONE]
 
@@ -43,11 +40,15 @@ class Meter:
 
     def __init__(self, dialect: Dialect, is_streaming: bool, status: int) -> None:
         self._dialect = dialect
-        self._is_streaming = is_streaming
+        self._is_asked_to_stream = is_streaming
         self._status = status
+        self._head = bytearray()
         self._tail = bytearray()
         self._size = 0
         self._newlines = 0
+        self._edge = b"\n"  # what the next bytes may continue to the name of an event
+        self._event = b""
+        self._has_failed = False
 
     @property
     def size_bytes(self) -> int:
@@ -58,83 +59,93 @@ class Meter:
         """Take in the next decoded bytes of the body."""
         self._size += len(data)
         self._newlines += data.count(b"\n")
+        if len(self._head) < HEAD_BYTES:
+            self._head += data[: HEAD_BYTES - len(self._head)]
         self._tail += data
         if len(self._tail) > 2 * TAIL_BYTES:
             del self._tail[:-TAIL_BYTES]
+        if self._dialect in TERMINAL:
+            self._watch_events(data)
 
     def outcome(self, is_complete: bool) -> Outcome:
         """How the reply ended. ``is_complete``: the HTTP message ended as its framing said it would."""
         if self._status >= 400:
             return Outcome.ERROR if is_complete else Outcome.TRUNCATED
-        last = self._last_record()
-        if _ERROR_LINE.match(last):
+        records = self._last_records()
+        if self._has_failed or any(_ERROR_LINE.match(record) for record in records):
             return Outcome.ERROR
+        last = records[-1] if records else b""
         return Outcome.DONE if is_complete and self._is_terminated(last) else Outcome.TRUNCATED
 
     def usage(self) -> Usage:
         """What the reply said of itself; a stream of events that does not count its tokens is counted."""
         if self._dialect is Dialect.OLLAMA:
-            return self._ollama_usage(self._last_record() if self._is_streaming else bytes(self._tail))
-        return self._openai_usage(bytes(self._tail))
+            records = self._last_records()
+            return usage_of(self._dialect, records[-1] if records else b"")
+        usage = usage_of(self._dialect, self._end(), bytes(self._head))
+        if self._dialect is Dialect.OPENAI and usage.output_tokens is None:
+            return replace(usage, output_tokens=self._counted_tokens())
+        return usage
+
+    def _watch_events(self, data: bytes) -> None:
+        text = self._edge + data
+        for found in _EVENT.finditer(text):
+            self._event = found[1]
+            self._has_failed = self._has_failed or self._event in FAILED
+        self._edge = text[-_EDGE_BYTES:]
+
+    def _is_stream(self) -> bool:
+        """Whether the body is one of records: as its first bytes show, else as it was asked for."""
+        start = bytes(self._head[:16]).lstrip()
+        if start.startswith(_SERVER_SENT):
+            return True
+        if self._dialect is Dialect.OLLAMA or not start.startswith((b"{", b"[")):
+            return self._is_asked_to_stream
+        return False
 
     def _is_terminated(self, last: bytes) -> bool:
-        if not self._is_streaming:
-            return last.endswith(b"}") or not last
+        if not self._is_stream():
+            return self._is_closed(last)
         if self._dialect is Dialect.OLLAMA:
-            is_done = _OLLAMA_DONE.findall(last)[-1:] == [b"true"]  # it stands behind what a model wrote
-            return is_done and last.endswith(b"}")
-        return last == b"data: [DONE]" or last == b"data:[DONE]"
+            return _ends_ollama(last)
+        if last in _DONE:
+            return self._event in TERMINAL.get(self._dialect, (self._event,))
+        if self._dialect is Dialect.LLAMACPP:
+            stops = _LLAMA_STOP.findall(last)[-1:]
+            is_last = stops == [b"true"] or _LLAMA_STOP_TYPE in last
+        else:
+            is_last = self._event in TERMINAL.get(self._dialect, ())
+        return is_last and last.endswith(b"}") and self._tail.endswith(b"\n")
 
-    def _last_record(self) -> bytes:
-        tail = bytes(self._tail).rstrip()
-        return tail[tail.rfind(b"\n") + 1 :] if self._is_streaming else tail
+    def _is_closed(self, last: bytes) -> bool:
+        """Whether a body that is one document is whole. Text (a transcription) has no end of its own."""
+        start = bytes(self._head[:16]).lstrip()[:1]
+        return {b"{": last.endswith(b"}"), b"[": last.endswith(b"]")}.get(start, True)
 
-    def _ollama_usage(self, record: bytes) -> Usage:
-        return Usage(
-            prompt_tokens=_count(_OLLAMA_PROMPT, record),
-            output_tokens=_count(_OLLAMA_OUTPUT, record),
-            prefill_s=_seconds(_OLLAMA_PROMPT_NS, record, 1e9),
-            decode_s=_seconds(_OLLAMA_OUTPUT_NS, record, 1e9),
-            load_s=_seconds(_OLLAMA_LOAD_NS, record, 1e9),
-        )
+    def _last_records(self) -> list[bytes]:
+        """The last two records of a stream (an error may stand before the terminal one), or all there is."""
+        tail = self._end().rstrip()
+        if not self._is_stream():
+            return [tail]
+        count = 1 if self._dialect is Dialect.OLLAMA else 2
+        return [line for line in tail.rsplit(b"\n", 2 * count)[1 - 2 * count :] if line.strip()][-count:]
 
-    def _openai_usage(self, tail: bytes) -> Usage:
-        cached = _count(_TIMINGS_CACHED, tail)
-        evaluated = _count(_TIMINGS_PROMPT, tail)
-        prompt = _count(_OPENAI_PROMPT, tail)
-        output = _count(_OPENAI_OUTPUT, tail)
-        if output is None:
-            output = _count(_TIMINGS_OUTPUT, tail)
-        if prompt is None and evaluated is not None:
-            prompt = evaluated + (cached or 0)
-        return Usage(
-            prompt_tokens=prompt,
-            cached_tokens=cached if cached is not None else _count(_OPENAI_CACHED, tail),
-            output_tokens=output if output is not None else self._counted_tokens(),
-            prefill_s=_seconds(_TIMINGS_PROMPT_MS, tail, 1e3),
-            decode_s=_seconds(_TIMINGS_OUTPUT_MS, tail, 1e3),
-            load_s=_seconds(_TIMINGS_LOAD_MS, tail, 1e3),
-        )
+    def _end(self) -> bytes:
+        return bytes(self._tail[-TAIL_BYTES:])
 
     def _counted_tokens(self) -> int | None:
         """About the tokens of a stream, one for each event that can hold one; None if there are none."""
-        events = self._newlines // _EVENT_NEWLINES if self._is_streaming else 0
+        events = self._newlines // _EVENT_NEWLINES if self._is_stream() else 0
         return max(events - _EVENTS_WITHOUT_TOKEN, 0) or None
 
 
-def _number(pattern: "re.Pattern[bytes]", text: bytes) -> float | None:
-    found = pattern.findall(text)
-    try:
-        return float(found[-1]) if found else None
-    except ValueError:
-        return None
+def _ends_ollama(line: bytes) -> bool:
+    """Whether a line is the last record; ``done`` stands behind what a model wrote.
 
-
-def _count(pattern: "re.Pattern[bytes]", text: bytes) -> int | None:
-    value = _number(pattern, text)
-    return int(value) if value is not None and 0 <= value < 1e9 else None
-
-
-def _seconds(pattern: "re.Pattern[bytes]", text: bytes, per_second: float) -> float | None:
-    value = _number(pattern, text)
-    return value / per_second if value is not None and 0 <= value < 1e18 else None
+    The beginning of a line that holds a long ``context`` is lost, but only that record tells a total.
+    """
+    if not line.endswith(b"}"):
+        return False
+    if not line.startswith(b"{"):
+        return _OLLAMA_TOTAL.search(line) is not None
+    return _OLLAMA_DONE.findall(line)[-1:] == [b"true"]

@@ -51,6 +51,31 @@ def test_the_split_of_the_bytes_does_not_matter(step: int) -> None:
     assert metered(Dialect.OPENAI, openai, step=step) == (Outcome.DONE, Usage(output_tokens=5))
 
 
+@pytest.mark.parametrize(
+    ("body", "outcome"),
+    [
+        (b'{"text":"hello"}', Outcome.DONE),
+        (b"hello", Outcome.DONE),
+        (b'[{"embedding":[[1.0]]}]', Outcome.DONE),
+        (b'[{"embedding":[[1.0', Outcome.TRUNCATED),
+        (b'{"text":"he', Outcome.TRUNCATED),
+        (b"", Outcome.DONE),
+    ],
+)
+def test_one_document_is_done_when_it_is_closed(body: bytes, outcome: Outcome) -> None:
+    """A transcription may be plain text, whose end only the framing knows."""
+    assert metered(Dialect.OPENAI, body, streaming=False)[0] is outcome
+
+
+def test_lm_studio_tells_its_times_in_seconds() -> None:
+    """On /api/v0, beside OpenAI's usage."""
+    body = (
+        b'{"choices":[],"usage":{"prompt_tokens":26,"completion_tokens":40},'
+        b'"stats":{"tokens_per_second":50.0,"time_to_first_token":0.25,"generation_time":0.8}}'
+    )
+    assert metered(Dialect.OPENAI, body, streaming=False) == (Outcome.DONE, Usage(26, None, 40, 0.25, 0.8))
+
+
 @pytest.mark.parametrize("streaming", [True, False])
 def test_ollama_tells_counts_and_nanoseconds(streaming: bool) -> None:
     """The last record of a stream, and the only one of a reply that is not, hold them all."""

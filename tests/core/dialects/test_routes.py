@@ -33,7 +33,8 @@ CATALOGUE = """GET /api/tags|HEAD /api/tags|GET /api/ps|GET /api/version|HEAD /a
     GET /v1/models|GET /v1/models/m|GET /v1/models/hf.co%2Fa%2Fb:Q4|GET /models|GET /api/v0/models|
     GET /api/v0/models/m|GET /api/v1/models"""
 LOCAL = """GET /api/status|POST /api/me|POST /api/signout|DELETE /api/user/keys/k|POST /api/pull|
-    POST /api/push|POST /api/create|POST /api/copy|DELETE /api/delete|HEAD /api/blobs/sha256:0|POST /api/blobs/sha256:0|
+    POST /api/push|POST /api/create|POST /api/copy|DELETE /api/delete|
+    HEAD /api/blobs/sha256:0|POST /api/blobs/sha256:0|
     POST /api/experimental/web_search|POST /api/experimental/web_fetch|
     GET /api/experimental/model-recommendations|
     POST /api/v1/models/load|POST /api/v1/models/unload|POST /api/v1/models/download|
