@@ -153,8 +153,9 @@ def read_catalogue(body: bytes) -> NodeCatalogue | None:
 def checked(entries: Iterable[CatalogueEntry]) -> Iterator[CatalogueEntry]:
     """MAX_ENTRIES at most, each without the texts that are too long or are not of its model."""
     for entry in islice(entries, MAX_ENTRIES):
-        if model_name(entry.model) == entry.model:
-            yield CatalogueEntry(entry.model, **dict(_sound_texts(entry)))
+        texts = dict(_sound_texts(entry))
+        if texts and model_name(entry.model) == entry.model:
+            yield CatalogueEntry(entry.model, **texts)
 
 
 class CatalogueTable:

@@ -14,7 +14,7 @@ import msgspec
 from aiohttp import web
 
 from pairproxy.core.commands import Command
-from pairproxy.core.events import Event, NodeReported, TimePassed
+from pairproxy.core.events import CatalogueReported, Event, NodeReported, TimePassed
 from pairproxy.core.models import EngineState, NodeId, ReplicaState, StateDocument
 from pairproxy.core.scheduler import PROTOCOL, Scheduler
 from pairproxy.upstreams import Outgoing, Upstream
@@ -49,7 +49,7 @@ class Publisher:
 
     def heard(self, event: Event, commands: list[Command]) -> None:
         """A dispatcher's listener: every event but news from others may have changed the document."""
-        if commands or not isinstance(event, NodeReported | TimePassed):
+        if commands or not isinstance(event, NodeReported | CatalogueReported | TimePassed):
             for changed in self._readers:
                 changed.set()
 

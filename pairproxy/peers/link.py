@@ -14,6 +14,7 @@ from pairproxy.core.errors import UpstreamError
 from pairproxy.core.events import NodeLost, NodeReported
 from pairproxy.core.models import NodeId, StateDocument
 from pairproxy.interfaces import Tell
+from pairproxy.peers.catalogue import CatalogueReader
 from pairproxy.peers.exchange import BadDocument, subscribe
 from pairproxy.upstreams import Upstream
 
@@ -91,9 +92,15 @@ class PeerLink:
         self._tell = tell
         self._now = now
         self._limits = limits
+        self._catalogue = CatalogueReader(node, upstream, tell, now)
 
     async def run(self) -> None:
         """Connect, listen, and try again, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._catalogue.run(), name=f"catalogue of {self.name}")
+            await self._listen()
+
+    async def _listen(self) -> None:
         pause_s = RETRY_FIRST_S
         while True:
             self.addresses.news.clear()
@@ -139,6 +146,7 @@ class PeerLink:
             self.is_up, self.problem = True, None
             _log.info("peer %s is there (%s)", self.name, self.found_by)
         self._tell(NodeReported(self._now(), document))
+        self._catalogue.hear(document.catalogue)
 
     def _lose(self) -> None:
         if self.is_up:

@@ -1,0 +1,57 @@
+"""What a peer's engines list: asked once whenever its state document says that it changed.
+
+Thousands of models are too much for a document that is sent every second, so that names their listing only.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from pairproxy.core.catalogue import CATALOGUE_BYTES, read_catalogue
+from pairproxy.core.errors import UpstreamError
+from pairproxy.core.events import CatalogueReported
+from pairproxy.core.models import NodeCatalogue, NodeId
+from pairproxy.interfaces import Tell
+from pairproxy.upstreams import Upstream
+
+CATALOGUE_PATH = "/pairproxy/catalogue"
+TIMEOUT_S = 10.0  # for 4 MiB on a poor wireless link
+PAUSE_S = 2.0  # between two questions: as often as an engine is probed, and it may change with each request
+
+
+class CatalogueReader:
+    """Keeps one peer's catalogue up to date; whoever hears the peer calls ``hear``."""
+
+    def __init__(self, node: NodeId, upstream: Upstream, tell: Tell, now: Callable[[], float]) -> None:
+        self._node = node
+        self._upstream = upstream
+        self._tell = tell
+        self._now = now
+        self._held = ""
+        self._changed = asyncio.Event()
+
+    def hear(self, content: str) -> None:
+        """The peer's state document names its catalogue so."""
+        if content and content != self._held:
+            self._changed.set()
+
+    async def run(self) -> None:
+        """Ask when there is news, until cancelled. What fails is asked again when the next document comes."""
+        while True:
+            await self._changed.wait()
+            catalogue = await self._ask()
+            self._changed.clear()
+            if catalogue is not None:
+                self._held = catalogue.content
+                self._tell(CatalogueReported(self._now(), catalogue))
+            await asyncio.sleep(PAUSE_S)
+
+    async def _ask(self) -> NodeCatalogue | None:
+        """What the peer tells of itself; None if it does not answer, or with something else."""
+        try:
+            status, body = await self._upstream.fetch(
+                "GET", CATALOGUE_PATH, limit_bytes=CATALOGUE_BYTES, timeout_s=TIMEOUT_S
+            )
+        except UpstreamError:
+            return None
+        catalogue = read_catalogue(body) if status == 200 else None
+        return catalogue if catalogue is not None and catalogue.node == self._node else None
