@@ -218,9 +218,13 @@ class Daemon:
         for sock in sockets.peers:
             trusted = [record.certificate for record in trust.peers()]
             ports.append((self._peer_port(trust), sock, tls.server_context(identity, trusted)))
+        kinds = {engine.id: engine.kind for engine in self._engines.engines}
         for engine, bound in sockets.clients.items():
             for sock in bound:
-                client = ClientPort(identity.device_id, engine, self._dispatcher, self._route, limits, gate)
+                kind = kinds[engine]
+                client = ClientPort(
+                    identity.device_id, engine, self._dispatcher, self._route, limits, gate, kind
+                )
                 ports.append((client, sock, None))
         admin = AdminPort(view.status, view.report, self._is_ready, limits, gate)
         ports += [(admin, sock, None) for sock in sockets.admin]

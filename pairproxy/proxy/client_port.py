@@ -1,6 +1,7 @@
 """The engine's well-known port: every tool that points at localhost arrives here.
 
-1. Host and Origin are checked (gate). 2. What is not inference goes to the engine of this port as it is.
+1. Host and Origin are checked (gate), and what pages are told is settled (cors).
+2. What is not inference goes to the engine of this port as it is.
 3. Inference is read as far as routing needs, handed to the dispatcher, and each attempt is forwarded.
 """
 
@@ -11,10 +12,10 @@ from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
-from pairproxy.core.errors import PairproxyError, QueueFull
+from pairproxy.core.errors import PairproxyError, QueueFull, Unreachable
 from pairproxy.core.models import Dialect, EngineId, ModelName, NodeId, Place, Request, RequestId
 from pairproxy.dispatcher import Attempt, Dispatcher
-from pairproxy.proxy import headers
+from pairproxy.proxy import cors, headers
 from pairproxy.proxy.body import once, read_body, say_continue, stream_body
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.form import check_form
@@ -31,8 +32,16 @@ class ClientPort(Port):
     """The port that stands for one engine of this node."""
 
     def __init__(
-        self, own: NodeId, engine: EngineId, dispatcher: Dispatcher, route: Route, limits: Limits, gate: Gate
+        self,
+        own: NodeId,
+        engine: EngineId,
+        dispatcher: Dispatcher,
+        route: Route,
+        limits: Limits,
+        gate: Gate,
+        kind: str = "ollama",
     ) -> None:
+        """``kind`` of the engine, whose rules for web pages hold here (cors)."""
         super().__init__(self._handle, limits, waits_for_half_closed=True)
         self._own = own
         self._engine = engine
@@ -40,15 +49,18 @@ class ClientPort(Port):
         self._route = route
         self._limits = limits
         self._gate = gate
+        self._rules = cors.rules_for(kind)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         downstream = Downstream(request)
         words = routes.dialect_of(request.raw_path)
         try:
-            self._check(request)
+            self._check(request, downstream)
             dialect = routes.inference_dialect(request.method, request.raw_path)
             if is_websocket(request):
                 await self._upgrade(request, downstream)
+            elif request.method == "OPTIONS" and self._rules is not cors.Rules.KEPT:
+                await self._preflight(request, downstream)
             elif dialect is None:
                 await self._pass_through(request, downstream)
             else:
@@ -61,7 +73,7 @@ class ClientPort(Port):
             downstream.fail_unexpectedly(words, error)
         return downstream.written()
 
-    def _check(self, request: web.BaseRequest) -> None:
+    def _check(self, request: web.BaseRequest, downstream: Downstream) -> None:
         if self.connections > self._limits.connections:
             raise QueueFull("Too many connections are open; try again in a moment.", retry_after_s=1)
         check_form(request)
@@ -70,6 +82,9 @@ class ClientPort(Port):
         if not hosts and request.version < (1, 1):
             hosts = ["localhost"]  # HTTP/1.0 needs none, and no browser speaks it
         self._gate.check(hosts, fields.getall("Origin", []), fields.get("Sec-Fetch-Site"))
+        page = _page(request)
+        if page is not None and self._rules is not cors.Rules.KEPT:
+            downstream.tell_page(cors.on_reply(page), self._rules is cors.Rules.OURS)
 
     async def _infer(self, request: web.BaseRequest, dialect: Dialect, downstream: Downstream) -> None:
         say_continue(request)
@@ -95,7 +110,9 @@ class ClientPort(Port):
             max_output_tokens=read.max_output_tokens if read else None,
             client=request.remote or "",
             run=run if run.isprintable() and run else None,
-            local_only=read is None or request.headers.get(headers.LOCAL, "").lower() == "true",
+            local_only=read is None
+            or ("Origin" in request.headers and self._rules is cors.Rules.KEPT)
+            or request.headers.get(headers.LOCAL, "").lower() == "true",
             engine=self._engine,
         )
 
@@ -133,6 +150,16 @@ class ClientPort(Port):
         reply = await self._own_upstream().send(outgoing)
         await self._hand_back(reply, downstream)
 
+    async def _preflight(self, request: web.BaseRequest, downstream: Downstream) -> None:
+        """Let the engine say what a page may ask; say it where it cannot, or has other rules."""
+        if self._rules is cors.Rules.RELAYED:
+            try:
+                return await self._pass_through(request, downstream)
+            except Unreachable:
+                pass  # what the page goes on to ask may be answered by a peer
+        downstream.tell_page((), is_ours=False)  # the answer says it all
+        return downstream.answer(204, cors.on_preflight(_page(request)))
+
     async def _upgrade(self, request: web.BaseRequest, downstream: Downstream) -> None:
         """Ask the engine of this port for a WebSocket; a reply that does not agree is one like any other."""
         reply = await self._own_upstream().send(upgrading(request))
@@ -150,6 +177,12 @@ class ClientPort(Port):
             await reply.relay(downstream.write, _unseen, downstream.drain, downstream.buffered)
         finally:
             reply.abandon()
+
+
+def _page(request: web.BaseRequest) -> str | None:
+    """The origin of a page of another address, let in by the gate; None: no page asks, or the port's own."""
+    origin = request.headers.get("Origin")
+    return None if origin is None or cors.is_own(origin, request.headers.get("Host", "")) else origin
 
 
 def _unseen(data: bytes) -> None:

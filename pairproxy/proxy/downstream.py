@@ -8,6 +8,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import Iterable
+from email.utils import formatdate
 from http import HTTPStatus
 
 from aiohttp import web
@@ -16,7 +17,7 @@ from aiohttp.abc import AbstractStreamWriter
 from pairproxy.core.dialects.failures import error_body, final_line
 from pairproxy.core.errors import NotAllowed, PairproxyError, QueueFull, RequestError
 from pairproxy.core.models import Dialect
-from pairproxy.proxy import headers
+from pairproxy.proxy import cors, headers
 from pairproxy.proxy.server import Connection, log_fault
 from pairproxy.upstreams import Reply
 
@@ -53,10 +54,35 @@ class Downstream:
         self._is_begun = False
         self._is_kept = request.keep_alive and request.version >= (1, 1)
         self._last = b""  # the end of what was written
+        self._page_lines: cors.Lines = ()
+        self._is_page_ours = False
 
     def written(self) -> Written:
         """What the handler returns to aiohttp in the end."""
         return Written(self._is_kept and self._is_begun)
+
+    def tell_page(self, lines: cors.Lines, is_ours: bool) -> None:
+        """Add ``lines`` to every reply that is not the local engine's own.
+
+        ``is_ours``: to those too, in place of what that engine says to pages.
+        """
+        self._page_lines = lines
+        self._is_page_ours = is_ours
+
+    def answer(self, status: int, lines: cors.Lines, body: bytes = b"") -> None:
+        """Send a whole reply of ours, with its Date and what pages are told."""
+        self._begin()
+        head = [
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+            *(f"{name}: {text}" for name, text in (*lines, *self._page_lines)),
+        ]
+        head.append(f"Date: {formatdate(usegmt=True)}")
+        if status != HTTPStatus.NO_CONTENT:
+            head.append(f"Content-Length: {len(body)}")
+        if not self._is_kept:
+            head.append("Connection: close")
+        text = "\r\n".join(head).encode("latin-1", "replace") + b"\r\n\r\n"
+        self.write(text if self._request.method == "HEAD" else text + body)
 
     def begin(self, reply: Reply, is_from_peer: bool, extra: Iterable[tuple[str, str]] = ()) -> None:
         """Send the reply's head, with ``extra`` headers of ours. Its body follows through write()."""
@@ -65,7 +91,11 @@ class Downstream:
         self._is_kept = self._is_kept and reply.framing != "close"
         major, minor = min(reply.version, (1, 1))
         lines = [b"HTTP/%d.%d %d %s" % (major, minor, reply.status, reply.reason)]
-        lines += [name + b": " + value for name, value in headers.to_client(reply.headers, is_from_peer)]
+        fields = headers.to_client(reply.headers, is_from_peer)
+        if self._page_lines and (is_from_peer or self._is_page_ours):
+            fields = tuple(pair for pair in fields if not pair[0].lower().startswith(cors.PREFIX))
+            extra = (*self._page_lines, *extra)
+        lines += [name + b": " + value for name, value in fields]
         lines += [f"{name}: {value}".encode("latin-1", "replace") for name, value in extra]
         if not self._is_kept:
             lines.append(b"Connection: close")
@@ -114,7 +144,7 @@ class Downstream:
         lines += [f"Content-Length: {len(body)}", "Cache-Control: no-store"]
         if error.retry_after_s is not None:
             lines.append(f"Retry-After: {error.retry_after_s}")
-        lines += [f"{name}: {value}" for name, value in extra]
+        lines += [f"{name}: {value}" for name, value in (*self._page_lines, *extra)]
         if not self._is_kept:
             lines.append("Connection: close")
         head = "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n"

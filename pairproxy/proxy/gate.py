@@ -1,8 +1,8 @@
 """Host and Origin: a web page, or a name that a stranger's DNS points here, gets nothing.
 
 Forwarding rewrites where a request comes from, so the engine's own checks would not see the page any
-more; these stand in their place. Names: only this machine's own. Origins: pages served from this machine,
-and the schemes of desktop apps that Ollama allows by default.
+more; these stand in their place. Names: only this machine's own, fewer than Ollama takes (any host of the
+LAN can claim a name under .local). Origins: Ollama's default list (cors).
 """
 
 import ipaddress
@@ -11,10 +11,9 @@ import socket
 from collections.abc import Sequence
 
 from pairproxy.core.errors import BadRequest, NotAllowed
+from pairproxy.proxy import cors
 
-_APP_SCHEMES = ("app", "file", "tauri", "vscode-webview", "vscode-file")
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")
-_ORIGIN = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<rest>[^/\s@?#]*)")
 
 
 class Gate:
@@ -37,7 +36,7 @@ class Gate:
         if len(origins) > 1:
             raise NotAllowed("A request has one Origin at most.")
         if origins:
-            if not self._is_allowed_origin(origins[0]):
+            if not (cors.is_own(origins[0], hosts[0]) or cors.is_allowed(origins[0])):
                 raise NotAllowed("Pages of this Origin may not use this port.")
         elif fetch_site in ("cross-site", "same-site"):
             raise NotAllowed("Pages of other sites may not use this port.")
@@ -56,13 +55,3 @@ class Gate:
             return ipaddress.ip_address(name.strip("[]")).is_loopback
         except ValueError:
             return False
-
-    def _is_allowed_origin(self, origin: str) -> bool:
-        match = _ORIGIN.match(origin)
-        if match is None:
-            return False
-        if match["scheme"] in _APP_SCHEMES:
-            return True
-        host = _HOST.fullmatch(match["rest"])
-        is_web = match["scheme"] in ("http", "https") and match.end() == len(origin)
-        return is_web and host is not None and self._is_own_name(host["name"])

@@ -23,8 +23,7 @@ MALFORMED = [
     "[::1%25eth0]",
 ]  # fmt: skip
 PAGES = [
-    "http://localhost", "https://localhost:3000", "http://127.0.0.1:8080", "http://[::1]:1",
-    "http://mybox.local",
+    "http://localhost", "https://localhost:3000", "http://127.0.0.1:8080", "http://0.0.0.0:1",
 ]  # fmt: skip
 APPS = [
     "app://obsidian.md", "file://", "tauri://localhost", "vscode-webview://abc",
@@ -33,7 +32,9 @@ APPS = [
 STRANGE_PAGES = [
     "", "http://localhost evil", "https://evil.example", "null", "http://localhost.evil.example",
     "http://localhost:3000@evil", "http://evil/localhost", "http://localhost/", "http://localhost#x",
-    "chrome-extension://abc", "localhost", "//localhost", "ftp://localhost", "http://", "xapp://a",
+    "http://localhost:", "http://localhost:123456", "http://mybox", "http://[::1]:1", "http://127.0.0.2",
+    "HTTP://localhost", "app://a@evil", "chrome-extension://abc", "localhost",
+    "//localhost", "ftp://localhost", "http://", "xapp://a",
 ]  # fmt: skip
 
 
@@ -61,6 +62,19 @@ def test_a_host_is_one_and_well_formed(hosts: list[str]) -> None:
 def test_pages_and_apps_of_this_machine_get_in(origin: str) -> None:
     """As with Ollama's defaults; where the page was asked from does not matter then."""
     GATE.check(["localhost"], [origin], "cross-site")
+
+
+@pytest.mark.parametrize(("host", "origin", "is_let_in"), [
+    ("mybox.local:1", "http://mybox.local:1", True), ("[::1]:1", "https://[::1]:1", True),
+    ("mybox.local:1", "http://mybox.local:2", False), ("mybox", "http://localhost.mybox", False),
+])  # fmt: skip
+def test_a_page_that_the_port_itself_served_gets_in(host: str, origin: str, is_let_in: bool) -> None:
+    """Its Origin is the very Host it asks, whatever name of this machine that is."""
+    if is_let_in:
+        GATE.check([host], [origin], None)
+    else:
+        with pytest.raises(NotAllowed):
+            GATE.check([host], [origin], None)
 
 
 @pytest.mark.parametrize("origin", STRANGE_PAGES)
@@ -104,5 +118,5 @@ def test_no_text_gets_in_by_surprise(text: str) -> None:
         except (BadRequest, NotAllowed):
             continue
         name = text.lower()
-        own = ("localhost", "mybox", "127.", "[", "app://", "file://", "tauri://", "vscode-")
+        own = ("localhost", "mybox", "127.", "0.0.0.0", "[", "app://", "file://", "tauri://", "vscode-")
         assert name.removeprefix("https://").removeprefix("http://").startswith(own)

@@ -97,6 +97,7 @@ class Node:
         settle: Callable[[EngineId, int], Awaitable[None]] = settled_at_once,
         models: Iterable[Replica] = (REPLICA,),
         shows_headers: bool = False,
+        kind: str = "ollama",
     ) -> None:
         self.identity = identity(name)
         self.id = self.identity.device_id
@@ -110,6 +111,7 @@ class Node:
         self._engine = engine
         self._report = EngineReport(ENGINE, "paced", "1", slots, tuple((one, True) for one in models))
         self._shows_headers = shows_headers
+        self._kind = kind
         self._peers: dict[NodeId, Upstream] = {}
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -128,7 +130,9 @@ class Node:
         await self._group.__aenter__()
         self.upstream = Upstream(self._engine, limits=self.limits)
         route = Route(self._upstream, lambda place: place.node != self.id, self._shows_headers)
-        self.client_port = ClientPort(self.id, ENGINE, self.dispatcher, route, self.limits, Gate("testhost"))
+        self.client_port = ClientPort(
+            self.id, ENGINE, self.dispatcher, route, self.limits, Gate("testhost"), self._kind
+        )
         publisher = Publisher(self.scheduler, "test", self.dispatcher.now, 0.5)
         self.dispatcher.listen(publisher.heard)
         self.peer_port = PeerPort(
