@@ -51,6 +51,7 @@ class EngineSettings(_Section, frozen=True):
     slots: int | None = None  # at most at once; None: what the engine says, else 1
     threads: int = 1  # of the embedded engine; 1 leaves the machine usable
     context_tokens: int = 4096  # of each slot of the embedded engine: a sub-agent's prompt and reply
+    aliases: dict[str, str] = {}  # "name here" = "name on this engine": the same model, you vouch for it
     paced: PacedSettings = PacedSettings()
 
 
@@ -70,6 +71,7 @@ class RoutingSettings(_Section, frozen=True):
     policy: str = "fastest-finish"  # or least-busy, local-only; the only one that compares seconds
     queue_limit: int = 256  # requests; the plan looks at all of them on every event
     queue_timeout_s: float = 600.0  # the clients' own patience: the OpenAI SDKs give up at 600 s
+    local_only: tuple[str, ...] = ()  # models whose requests never leave this machine; * and ? stand for text
 
 
 class AdminSettings(_Section, frozen=True):
@@ -141,7 +143,7 @@ def load(
     environment: Mapping[str, str],
     flags: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """Read the settings. ``flags`` are nested like the file. Raises ConfigError with the place of the fault."""
+    """Read the settings, ``flags`` nested like the file. Raises ConfigError with the place of the fault."""
     tree: dict[str, Any] = {}
     if file is not None:
         tree = _read_toml(file)

@@ -156,6 +156,7 @@ class Daemon:
             settings.routing.queue_limit,
             settings.routing.queue_timeout_s,
             settings.limits.attempts,
+            settings.routing.local_only,
         )
         self._name = name
         self._scheduler = Scheduler(identity.device_id, rules)

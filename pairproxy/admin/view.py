@@ -16,6 +16,7 @@ from pairproxy.core.accounting.ledger import Ledger, RequestRecord
 from pairproxy.core.accounting.report import RunReport, report_run
 from pairproxy.core.accounting.runs import Run, group_runs
 from pairproxy.core.models import EngineState, NodeId, Place
+from pairproxy.core.replicas import differing
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.core.whatif import best_single_node
 from pairproxy.peers.book import PeerBook
@@ -102,8 +103,12 @@ class View:
     def _peers(self, at: float) -> list[NodeStatus]:
         documents = {document.node: document for document, _ in self._scheduler.nodes.documents(at)}
         nodes = []
+        own = self._scheduler.local.replicas()
         for link in self._book.links:
             document = documents.get(link.node)
+            theirs = (
+                [one.replica for engine in document.engines for one in engine.replicas] if document else []
+            )
             best = link.addresses.best
             nodes.append(
                 NodeStatus(
@@ -116,6 +121,7 @@ class View:
                     address=f"{best.host}:{best.port}" if best else None,
                     age_s=self._scheduler.nodes.age(link.node, at),
                     problem=link.problem,
+                    models_differ=differing(own, theirs),
                 )
             )
         return nodes

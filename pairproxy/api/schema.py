@@ -40,6 +40,7 @@ class NodeStatus(msgspec.Struct, frozen=True):
     address: str | None = None
     age_s: float | None = None
     problem: str | None = None
+    models_differ: tuple[str, ...] = ()  # names that mean another content there than here: never mixed
 
 
 class RunningStatus(msgspec.Struct, frozen=True):

@@ -74,6 +74,12 @@ def _summary(found: "Status") -> str:
             f"last run: {run.requests} requests in {run.makespan_s:.1f} s, speedup {run.speedup:.2f} "
             f"(waves bound {run.bound_waves:.2f}); see `pairproxy report`"
         )
+    lines += [
+        f"models differ on {plain(node.name)}: {', '.join(map(plain, node.models_differ))} (same name, other "
+        "content, so never mixed; pull it anew on one of the two, or map it with engines.aliases)"
+        for node in found.nodes
+        if node.models_differ
+    ]
     if found.unpaired:
         lines.append(f"seen, not paired: {', '.join(plain(name) for name in sorted(found.unpaired))}")
     if found.discovery_problem:

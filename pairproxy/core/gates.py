@@ -77,6 +77,11 @@ class Runners:
         if len(self._last) > REMEMBERED_RUNNERS:
             self._last.popitem(last=False)
 
+    def evicts(self, request: Request, place: Place) -> bool:
+        """Whether a reload would throw out what this node asked the place for, and may ask for again."""
+        last = self._last.get((place, request.model))
+        return last is not None and last != request.runner
+
     def has_to_reload(self, request: Request, place: Place, kind: str, replica: Replica) -> bool:
         """Whether a loaded model must be loaded anew for this request.
 
@@ -84,8 +89,7 @@ class Runners:
         """
         if kind not in RELOADING_KINDS:
             return False
-        last = self._last.get((place, request.model))
-        if last is not None:
-            return last != request.runner
+        if (place, request.model) in self._last:
+            return self.evicts(request, place)
         asked, window = request.context_tokens, replica.context_tokens
         return asked is not None and window is not None and asked != window

@@ -51,6 +51,10 @@ class LocalEngines:
             self._catalogue = node_catalogue(self._own, engines)
         return self._catalogue
 
+    def replicas(self) -> list[Replica]:
+        """What all engines of this node list."""
+        return [replica for report in self._reports.values() for replica, _ in report.replicas]
+
     def slots(self) -> dict[Place, int]:
         """How many requests each engine runs at most; never none."""
         return {Place(self._own, engine): max(report.slots, 1) for engine, report in self._reports.items()}

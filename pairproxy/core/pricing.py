@@ -64,6 +64,9 @@ class Pricing:
         last_resort: list[Candidate] = []
         for place, state in self.places(request, excluded, at):
             candidate = price(occupancies[place], state, request.prompt_tokens, output, long)
+            if candidate.load_s > 0.0 and self.runners.evicts(request, place):
+                # Somebody will want back what is thrown out: a place that loses nothing is the better one.
+                candidate = replace(candidate, margin_s=candidate.margin_s + candidate.load_s)
             if not self._avoidance.is_avoided(place, at):
                 priced.append(candidate)
             elif not self._avoidance.is_held_back(place, at):

@@ -5,7 +5,9 @@ Names follow Ollama's rule: ``[host/][namespace/]model[:tag]`` with the defaults
 content are never mixed, unless a person mapped one to the other (engines.aliases).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
 
 from pairproxy.core.models import ModelName, Replica
 
@@ -70,6 +72,32 @@ def is_same(one: Replica, other: Replica, *, exactly: bool = False) -> bool:
 def is_alias(replica: Replica) -> bool:
     """Whether its name is one that a person gave it."""
     return replica.called is not None
+
+
+def with_aliases(
+    listed: tuple[tuple[Replica, bool], ...], aliases: Mapping[str, str]
+) -> tuple[tuple[Replica, bool], ...]:
+    """An engine's replicas (with whether each is loaded) and those that a person named.
+
+    ``aliases`` is "name here" -> "name on this engine". A name that the engine itself lists means what it
+    means there; an alias of a model that it does not list is none.
+    """
+    own = {replica.model: (replica, is_loaded) for replica, is_loaded in listed}
+    added = {
+        model: (replace(own[target][0], model=model, called=name_there), own[target][1])
+        for name_here, name_there in aliases.items()
+        if (model := canonical_name(name_here)) and model not in own
+        if (target := canonical_name(name_there)) in own
+    }
+    return (*listed, *added.values())
+
+
+def matches(model: ModelName, patterns: Iterable[str]) -> bool:
+    """Whether any pattern stands for the model; ``*`` and ``?`` as in file names, ``m`` is ``m:latest``."""
+    return any(
+        fnmatchcase(model, pattern.strip().lower()) or fnmatchcase(model, canonical_name(pattern))
+        for pattern in patterns
+    )
 
 
 def differing(here: Iterable[Replica], there: Iterable[Replica]) -> tuple[ModelName, ...]:

@@ -17,6 +17,7 @@ The rule, in the order of the code:
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from pairproxy.core import replicas
 from pairproxy.core.avoidance import Avoidance
 from pairproxy.core.commands import BreakOff, Command, Dispatch, Enqueue, Refuse
 from pairproxy.core.costs import Costs
@@ -66,6 +67,7 @@ class Rules:
     queue_limit: int = 256
     queue_timeout_s: float = 600.0
     attempts: int = 3
+    local_only: tuple[str, ...] = ()  # patterns of models whose requests stay on this node
 
 
 class Scheduler:
@@ -163,7 +165,7 @@ class Scheduler:
 
     def _arrive(self, event: RequestArrived, commands: list[Command]) -> None:
         request = event.request
-        if self.rules.policy == "local-only":
+        if self.rules.policy == "local-only" or replicas.matches(request.model, self.rules.local_only):
             request = replace(request, local_only=True)
         waiting = Waiting(request, event.at)
         if self._is_here(request.id):

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 import random
 from collections.abc import Callable, Iterable, Sequence
@@ -12,6 +13,7 @@ from pairproxy.config import EngineSettings, Limits
 from pairproxy.core.errors import ConfigError, Unreachable, UpstreamError
 from pairproxy.core.events import EngineLost, EngineReported, SpeedMeasured
 from pairproxy.core.models import EngineId, EngineReport
+from pairproxy.core.replicas import with_aliases
 from pairproxy.engines.build import build_engine
 from pairproxy.engines.calibrate import KINDS, TIMEOUT_S, calibrate
 from pairproxy.engines.embedded import EmbeddedEngine
@@ -34,11 +36,13 @@ class OwnEngines:
         """Build them; nothing is started. Raises ConfigError."""
         self._limits = limits
         self._engines: dict[EngineId, Engine] = {}
+        self._aliases: dict[EngineId, dict[str, str]] = {}
         for settings in entries:
             engine = build_engine(settings, cache, on_progress, _log)
             if engine.id in self._engines:
                 raise ConfigError(f"Two engines are called {engine.id}. Leave one out of config.toml.")
             self._engines[engine.id] = engine
+            self._aliases[engine.id] = settings.aliases
         self._upstreams = {engine.id: Upstream(engine, limits=limits) for engine in self._engines.values()}
         self._measured: set[EngineId] = set()  # or being measured
         self._told = {engine: asyncio.Event() for engine in self._engines}
@@ -121,5 +125,6 @@ class OwnEngines:
         self._told[report.engine].set()
 
     def _tell(self, report: EngineReport, tell: Tell, now: Callable[[], float]) -> None:
-        tell(EngineReported(now(), report))
+        replicas = with_aliases(report.replicas, self._aliases[report.engine])
+        tell(EngineReported(now(), dataclasses.replace(report, replicas=replicas)))
         self._told[report.engine].set()

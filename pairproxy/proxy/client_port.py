@@ -19,7 +19,7 @@ from pairproxy.proxy import cors, headers
 from pairproxy.proxy.body import once, read_body, say_continue, stream_body
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.form import check_form
-from pairproxy.proxy.forward import Route, forward
+from pairproxy.proxy.forward import Route, body_for, forward
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.server import Port
 from pairproxy.proxy.tunnel import is_websocket, tunnel, upgrading
@@ -127,11 +127,12 @@ class ClientPort(Port):
             )
             return Outgoing("POST", request.raw_path, headers.to_peer(raw, body, own), body)
         is_chunked = "Transfer-Encoding" in request.headers
+        fields, content = headers.to_engine(raw), body_for(attempt, body)
         return Outgoing(
             request.method,
             request.raw_path,
-            headers.to_engine(raw),
-            once(body) if is_chunked else body,
+            fields if content is body else headers.with_length(fields, content),
+            once(content) if is_chunked else content,
             version=(request.version.major, request.version.minor),
         )
 

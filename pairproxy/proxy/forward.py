@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pairproxy.core.dialects.meter import Meter
+from pairproxy.core.dialects.rename import renamed
 from pairproxy.core.errors import (
     BadRequest,
     BrokenReply,
@@ -57,6 +58,15 @@ async def forward(attempt: Attempt, route: Route, outgoing: Outgoing, downstream
     except BaseException:
         reply.abandon()
         raise
+
+
+def body_for(attempt: Attempt, body: bytes) -> bytes:
+    """The body as the place's own engine reads it: with the name by which that engine knows the model.
+
+    Only where a person mapped it to another name (engines.aliases); every other body goes as it came.
+    """
+    called = attempt.decision.called
+    return body if called is None else renamed(body, called) or body
 
 
 async def _relay(

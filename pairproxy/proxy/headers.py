@@ -74,6 +74,12 @@ def to_client(headers: Iterable[tuple[bytes, bytes]], is_from_peer: bool) -> Hea
     return tuple((name, value) for name, value in pairs if name.lower() not in dropped)
 
 
+def with_length(headers: Headers, body: bytes) -> Headers:
+    """The headers of a body that is not the client's any more: its size is told anew, where it was told."""
+    size = b"%d" % len(body)
+    return tuple((name, size if name.lower() == b"content-length" else value) for name, value in headers)
+
+
 def first(headers: Iterable[tuple[bytes, bytes]], name: str) -> str | None:
     """The first value of a header, whatever its case."""
     wanted = name.lower().encode()

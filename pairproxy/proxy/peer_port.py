@@ -18,7 +18,7 @@ from pairproxy.proxy import headers
 from pairproxy.proxy.body import read_body
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.form import check_form
-from pairproxy.proxy.forward import Route, forward
+from pairproxy.proxy.forward import Route, body_for, forward
 from pairproxy.proxy.server import Port
 from pairproxy.security.tls import peer_certificate
 from pairproxy.upstreams import Outgoing
@@ -107,8 +107,9 @@ class PeerPort(Port):
             async for attempt in attempts:
                 async with attempt:
                     own = (("Host", self._authority_of(attempt.place.engine)),)
-                    fields = headers.to_peer(request.raw_headers, body, own)
-                    outgoing = Outgoing("POST", request.raw_path, fields, body)
+                    content = body_for(attempt, body)
+                    fields = headers.to_peer(request.raw_headers, content, own)
+                    outgoing = Outgoing("POST", request.raw_path, fields, content)
                     await forward(attempt, self._route, outgoing, downstream)
 
     def _asked(self, request: web.BaseRequest, peer: NodeId, dialect: Dialect, body: bytes) -> Request:

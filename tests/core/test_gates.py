@@ -117,6 +117,15 @@ def test_what_was_sent_last_is_what_is_loaded() -> None:
     assert runners.has_to_reload(wide, at(B), "ollama", REPLICA)
 
 
+def test_a_reload_throws_out_what_was_asked_for() -> None:
+    """Not what is asked for again, and not what others asked for, of which nothing is known here."""
+    runners, wide = Runners(), to("/api/chat", context_tokens=8192, runner="num_ctx=8192")
+    runners.sent(at(A), wide)
+    assert runners.evicts(to("/api/chat"), at(A))
+    assert not runners.evicts(wide, at(A))
+    assert not runners.evicts(to("/api/chat"), at(B))
+
+
 def test_the_memory_of_runners_is_bounded() -> None:
     """The oldest is forgotten."""
     runners = Runners()

@@ -19,6 +19,14 @@ def test_the_latest_report_of_each_engine_counts() -> None:
     assert local.slots() == {at(A, OTHER): 1}
 
 
+def test_every_replica_of_every_engine_is_told() -> None:
+    """For comparing this node with others."""
+    local = LocalEngines(A, Costs())
+    local.report(report())
+    local.report(report(engine=OTHER, identity="sha256:2"))
+    assert [replica.identity for replica in local.replicas()] == ["sha256:1", "sha256:2"]
+
+
 def test_the_called_engine_comes_first() -> None:
     """Whoever asks an engine by its port means that one, if it can."""
     local = LocalEngines(A, Costs())

@@ -1,5 +1,9 @@
 """Where a request may run; the conversations of test_scheduler show what the prices lead to."""
 
+from dataclasses import replace
+
+import pytest
+
 from pairproxy.core.avoidance import Avoidance
 from pairproxy.core.costs import Costs
 from pairproxy.core.errors import SlotsTaken, Unreachable
@@ -85,3 +89,112 @@ def test_a_model_is_known_while_any_node_was_seen_with_it() -> None:
     assert known.pricing.is_known(ask("r"))
     assert not known.pricing.is_known(ask("r", local_only=True))
     assert not known.pricing.is_known(ask("r", model=ModelName("other")))
+
+
+def test_the_same_content_under_another_hash_is_the_same() -> None:
+    """As nodes of different age list it; but vectors come from equal hashes only."""
+    known = Known()
+    known.local.report(report(facts="f"))
+    known.nodes.report(document(B, identity="sha256:2", facts="f"), 0.0)
+    known.nodes.report(document(C, identity="sha256:3", facts="g"), 0.0)
+    assert known.places(ask("r", engine=GPU)) == [at(A), at(B)]
+    assert known.places(ask("r", engine=GPU, path="/v1/embeddings")) == [at(A)]
+
+
+def test_an_alias_joins_whatever_the_name_means_here() -> None:
+    """On this node or another; what differs from this node's own content stays out all the same."""
+    known = Known()
+    known.local.report(report(engine=OTHER, kind="openai", identity="openai:1", called="org/M"))
+    known.local.report(report())
+    known.nodes.report(document(B, kind="openai", identity="openai:2", called="m-large"), 0.0)
+    known.nodes.report(document(C, identity="sha256:2"), 0.0)
+    assert known.places(ask("r", engine=GPU)) == [at(A), at(A, OTHER), at(B)]
+    assert known.places(ask("r", engine=OTHER)) == [at(A, OTHER), at(A), at(B)]
+
+
+def test_with_nothing_but_an_alias_here_the_most_slots_say_what_is_meant() -> None:
+    """Two contents that differ are not mixed by a name that could mean either."""
+    known = Known()
+    known.local.report(report(kind="openai", identity="openai:1", called="org/M"))
+    assert known.places(ask("r", engine=GPU)) == [at(A)]
+    known.nodes.report(document(B, slots=1), 0.0)
+    known.nodes.report(document(C, slots=4, identity="sha256:2"), 0.0)
+    assert known.places(ask("r", engine=GPU)) == [at(A), at(C)]
+    assert known.places(ask("r", engine=GPU, path="/v1/embeddings")) == [at(A)]
+
+
+def test_a_candidate_says_by_which_name_its_engine_knows_the_model() -> None:
+    """So that the node of that engine can ask by it."""
+    known = Known()
+    known.local.report(report())
+    known.local.report(report(engine=OTHER, kind="openai", identity="openai:1", called="org/M"))
+    found = known.pricing.candidates(ask("r", engine=GPU), (), known.pricing.occupancies(0.0), 0.0)
+    assert [candidate.called for candidate in found] == [None, "org/M"]
+
+
+def test_a_path_goes_to_engines_that_know_it() -> None:
+    """OpenAI's to all kinds, Ollama's to those that speak it."""
+    known = Known()
+    known.local.report(report(kind="ollama"))
+    known.nodes.report(document(B, kind="openai", called="org/M"), 0.0)
+    known.nodes.report(document(C, kind="ollama"), 0.0)
+    assert known.places(ask("r", engine=GPU)) == [at(A), at(B), at(C)]
+    assert known.places(ask("r", engine=GPU, path="/api/chat")) == [at(A), at(C)]
+
+
+def test_what_no_other_node_can_answer_is_the_called_engines_to_answer() -> None:
+    """Its error is the authoritative one: for a path, a version and a model that only others have."""
+    known = Known()
+    known.local.report(report(kind="ollama", model=ModelName("other:latest")))
+    known.nodes.report(document(B, kind="openai"), 0.0)
+    assert known.places(ask("r", engine=GPU)) == [at(B)]
+    request = ask("r", engine=GPU, path="/api/chat")
+    assert known.places(request) == [at(A)]
+    assert known.pricing.is_known(request)
+    known.nodes.report(document(B, kind="ollama", version="0.13.0", sequence=2), 0.0)
+    assert known.places(ask("r", engine=GPU, path="/v1/messages")) == [at(A)]
+    assert known.places(request) == [at(B)]
+
+
+def test_the_called_engine_is_asked_whatever_we_think_of_it() -> None:
+    """Its window may be too small and its abilities too few; it knows better, and says it in its words."""
+    known = Known()
+    known.local.report(report(kind="ollama", context_tokens=10, capabilities=frozenset()))
+    known.local.report(report(engine=OTHER, kind="ollama", context_tokens=9, capabilities=frozenset()))
+    assert known.places(ask("r", engine=GPU, needs=frozenset({"tools"}))) == [at(A)]
+
+
+@pytest.mark.parametrize(("here", "there", "goes"), [(500, 300, True), (500, 100, False), (100, 100, True)])
+def test_a_window_must_hold_the_request_or_as_much_as_here(here: int, there: int, goes: bool) -> None:
+    """200 tokens in and out: a narrower window elsewhere would cut what this machine would not."""
+    known = Known()
+    known.local.report(report(context_tokens=here))
+    known.nodes.report(document(B, context_tokens=there), 0.0)
+    assert (at(B) in known.places(ask("r", engine=GPU))) is goes
+
+
+def test_what_stays_is_the_called_engines_alone() -> None:
+    """Not even another engine of this machine may have it; what is only local may go there."""
+    known = Known()
+    known.local.report(report())
+    known.local.report(report(engine=OTHER))
+    known.nodes.report(document(B), 0.0)
+    assert known.places(ask("r", engine=OTHER, stays="a stored conversation")) == [at(A, OTHER)]
+    assert known.places(ask("r", engine=OTHER, local_only=True)) == [at(A, OTHER), at(A)]
+    assert known.places(ask("r", engine=OTHER, stays="cloud", model=ModelName("new"))) == [at(A, OTHER)]
+
+
+def test_a_model_that_must_be_loaded_anew_is_a_cold_one() -> None:
+    """The node whose loaded window fits costs no load, the other does, and the other way round next."""
+    known = Known()
+    known.local.report(report(kind="ollama", context_tokens=4096))
+    known.nodes.report(document(B, kind="ollama", context_tokens=8192, rates=replace(FAST, load_s=9.0)), 0.0)
+
+    def loads(tokens: int | None) -> dict[Place, float]:
+        request = ask("r", engine=GPU, path="/api/chat", context_tokens=tokens, runner=f"num_ctx={tokens}")
+        found = known.pricing.candidates(request, (), known.pricing.occupancies(0.0), 0.0)
+        return {candidate.place: candidate.load_s for candidate in found}
+
+    assert loads(8192) == {at(A): 5.0, at(B): 0.0}
+    assert loads(4096) == {at(A): 0.0, at(B): 9.0}
+    assert loads(None) == {at(A): 0.0, at(B): 0.0}

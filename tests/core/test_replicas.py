@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairproxy.core.models import ModelName, Replica
-from pairproxy.core.replicas import CLOUD, LOCAL, canonical_name, differing, is_same, source_of
+from pairproxy.core.replicas import (
+    CLOUD,
+    LOCAL,
+    canonical_name,
+    differing,
+    is_same,
+    matches,
+    source_of,
+    with_aliases,
+)
 
 ONE = Replica(ModelName("m"), "sha256:1", 4096, facts="f")
 
@@ -107,3 +116,39 @@ def test_two_nodes_differ_in_the_names_that_mean_something_else() -> None:
     assert differing(here, there) == ("a",)
     assert differing(there, here) == ("a",)
     assert differing([], there) == ()
+
+
+def test_an_alias_is_one_more_name_of_a_model() -> None:
+    """It keeps content, window and state, and the name by which the engine itself knows it, as written."""
+    listed = ((Replica(canonical_name("org/M"), "openai:1", 4096), True),)
+    own, (alias, is_loaded) = with_aliases(listed, {"Small": "Org/M"})
+    assert own == listed[0]
+    assert (alias.model, alias.identity, alias.context_tokens) == ("small:latest", "openai:1", 4096)
+    assert (alias.called, is_loaded) == ("Org/M", True)
+
+
+@pytest.mark.parametrize("aliases", [{}, {"a": "gone"}, {"org/m": "other"}, {"": "org/m"}, {"a": ""}])
+def test_an_alias_of_nothing_is_none(aliases: dict[str, str]) -> None:
+    """An engine that does not list the model now does not serve it, and its own names stay its own."""
+    listed = tuple((Replica(canonical_name(name), name), True) for name in ("org/m", "other"))
+    assert with_aliases(listed, aliases) == listed
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "does"),
+    [
+        ("llama3", "llama3:latest", True),
+        ("Llama3:8B", "llama3:8b", True),
+        ("llama3", "llama3:8b", False),
+        ("llama3*", "llama3.1:8b", True),
+        ("llama3:*", "llama3:8b", True),
+        ("*", "anything:latest", True),
+        ("*/secret*", "me/secret-model:latest", True),
+        ("library/llama3", "llama3:latest", True),
+        ("secret", "me/secret:latest", False),
+        ("", "llama3:latest", False),
+    ],
+)
+def test_a_pattern_stands_for_models(pattern: str, name: str, does: bool) -> None:
+    """Spelled as people spell names, with stars for what they leave open."""
+    assert matches(ModelName(name), ["other", pattern]) is does

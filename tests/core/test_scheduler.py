@@ -2,11 +2,12 @@
 
 import pytest
 
+from pairproxy.core.costs import PRIORS
 from pairproxy.core.errors import (
     ModelNotFound,
 )
 from pairproxy.core.events import EngineLost, EngineReported
-from pairproxy.core.models import EngineId, ModelName
+from pairproxy.core.models import EngineId, ModelName, NodeId
 from pairproxy.core.scheduler import Rules
 from tests.core.told import (
     FAST,
@@ -128,6 +129,34 @@ def test_what_must_stay_here_stays_here(policy: str) -> None:
     local_only = policy == "fastest-finish"
     assert sent(told.arrives(ask("r1", local_only=local_only))) == [("r1", A)]
     assert sent(told.arrives(ask("r2", local_only=local_only))) == []
+
+
+def test_a_model_of_this_machine_only_stays_here() -> None:
+    """Its requests wait for this node while another one is idle; those of other models do not."""
+    told = Told(speed=SLOW, rules=Rules(local_only=("m",)))
+    told.hears(document(B, rates=FAST))
+    assert sent(told.arrives(ask("r1"))) == [("r1", A)]
+    assert sent(told.arrives(ask("r2"))) == []
+    free = Told(speed=SLOW, rules=Rules(local_only=("m:8b", "n*")))
+    free.hears(document(B, rates=FAST))
+    assert sent(free.arrives(ask("r1"))) == [("r1", B)]
+
+
+def test_each_node_keeps_its_window() -> None:
+    """Two clients that ask for different windows in turn: no model is loaded twice."""
+    told = Told(speed=None)
+    told.tell(EngineReported(0.0, report(kind="ollama", context_tokens=4096)))
+    told.hears(document(B, rates=PRIORS["ollama"], kind="ollama", context_tokens=4096))
+    seen: dict[int, set[NodeId]] = {8192: set(), 32768: set()}
+    for number in range(10):
+        window = (8192, 32768)[number % 2]
+        request = ask(f"r{number}", path="/api/chat", context_tokens=window, runner=str(window), engine=GPU)
+        ((_, node),) = sent(told.arrives(request))
+        seen[window].add(node)
+        told.begins(f"r{number}")
+        told.finishes(f"r{number}")
+    assert [len(nodes) for nodes in seen.values()] == [1, 1]
+    assert seen[8192] != seen[32768]
 
 
 def test_least_busy_takes_turns() -> None:

@@ -1,5 +1,7 @@
 """Short words for a conversation with a scheduler: tell it an event, see its commands."""
 
+from typing import Any
+
 from pairproxy.core.commands import Command, Dispatch, Enqueue, Refuse
 from pairproxy.core.errors import PairproxyError
 from pairproxy.core.events import (
@@ -57,19 +59,27 @@ def ask(
     origin: NodeId | None = None,
     engine: EngineId | None = None,
     local_only: bool = False,
+    path: str = "/v1/chat/completions",
+    **facts: Any,
 ) -> Request:
-    """A request by this id: 1.1 s of work on FAST, 4.4 s on SLOW."""
+    """A request by this id: 1.1 s of work on FAST, 4.4 s on SLOW. ``facts`` are the request's."""
     return Request(
-        RequestId(name), model, Dialect.OPENAI, "/v1/chat/completions", True, prompt, limit,
-        origin=origin, engine=engine, local_only=local_only,
+        RequestId(name), model, Dialect.OPENAI, path, True, prompt, limit,
+        origin=origin, engine=engine, local_only=local_only, **facts,
     )  # fmt: skip
 
 
 def report(
-    slots: int = 1, *, engine: EngineId = GPU, identity: str = "sha256:1", model: ModelName = M
+    slots: int = 1,
+    *,
+    engine: EngineId = GPU,
+    identity: str = "sha256:1",
+    model: ModelName = M,
+    kind: str = "paced",
+    **facts: Any,
 ) -> EngineReport:
-    """What probing an engine of this node told."""
-    return EngineReport(engine, "paced", "1", slots, ((Replica(model, identity), True),))
+    """What probing an engine of this node told; ``facts`` are the replica's."""
+    return EngineReport(engine, kind, "1", slots, ((Replica(model, identity, **facts), True),))
 
 
 def document(
@@ -84,10 +94,16 @@ def document(
     identity: str = "sha256:1",
     loaded: bool = True,
     model: ModelName = M,
+    kind: str = "paced",
+    version: str = "1",
+    **facts: Any,
 ) -> StateDocument:
-    """What a node publishes; ``frees``: seconds until each slot busy with others' requests is free."""
-    replicas = (ReplicaState(Replica(model, identity), loaded, rates),)
-    engine = EngineState(GPU, "paced", "1", slots, len(frees), 0, frees, replicas)
+    """What a node publishes; ``frees``: seconds until each slot busy with others' requests is free.
+
+    ``facts`` are the replica's.
+    """
+    replicas = (ReplicaState(Replica(model, identity, **facts), loaded, rates),)
+    engine = EngineState(GPU, kind, version, slots, len(frees), 0, frees, replicas)
     return StateDocument(node, node, 1, epoch, sequence, draining, 0, (engine,))
 
 
