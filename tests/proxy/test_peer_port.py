@@ -1,5 +1,6 @@
 """What a paired node may do here, what a stranger gets (nothing), and how two nodes share their slots."""
 
+import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator
@@ -9,7 +10,7 @@ import pytest
 from pairproxy.core.models import Outcome
 from pairproxy.security import tls
 from tests.support import engine_scripts as scripts
-from tests.support.fake_engine import FakeEngine, Script, eventually
+from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, Script, eventually
 from tests.support.node import Node, identity
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
@@ -213,21 +214,27 @@ def test_a_chunked_request_reaches_a_peer_with_its_length() -> None:
 
 
 def test_an_attempt_is_served_once() -> None:
-    """A second copy of an attempt that runs already is told so, though a slot is free; later it may come."""
+    """A second copy of an attempt that runs is told so and does not disturb the first; later it may come."""
 
     async def main() -> None:
+        async def script(_: ParsedRequest, connection: EngineConnection) -> None:
+            await go_on.wait()
+            connection.reset()
+
+        go_on = asyncio.Event()
         async with (
-            ben_trusting_anna(scripts.raw(then="hang"), slots=2) as (ben, engine),
+            ben_trusting_anna(script, slots=2) as (ben, engine),
+            await call(ben) as anna,
             await call(ben) as again,
         ):
-            anna = await call(ben)
             await anna.send(as_node())
             await eventually(lambda: len(engine.requests) == 1)
             reply = await again.ask(as_node())
             assert (reply.status, reply.header("X-Pairproxy-Refused")) == (409, b"SlotsTaken")
             assert len(ben.scheduler.running) == 1
-            anna.leave()
-            await eventually(lambda: len(ben.scheduler.running) == 0)
+            go_on.set()
+            reply = await anna.reply()
+            assert (reply.status, reply.header("X-Pairproxy-Refused")) == (502, b"BrokenReply")
             engine.script = CHAT
             assert (await again.ask(as_node())).status == 200
 
