@@ -22,14 +22,23 @@ class _At:
         return self._address
 
 
-async def ask_bytes(host: str, port: int, path: str) -> bytes:
-    """GET ``path`` and return the body. Raises UpstreamError if there is no 200 within TIMEOUT_S.
+async def ask_bytes(host: str, port: int, path: str, question: bytes | None = None) -> bytes:
+    """GET ``path`` (POST ``question`` to it) and return the body.
+
+    Raises UpstreamError if there is no 200 within TIMEOUT_S.
 
     On a connection of its own: engines close idle ones after 5 s or so, and questions are rare.
     """
     upstream = Upstream(_At(host, port), limits=Limits())
     try:
-        status, body = await upstream.fetch("GET", path, limit_bytes=REPLY_BYTES, timeout_s=TIMEOUT_S)
+        status, body = await upstream.fetch(
+            "GET" if question is None else "POST",
+            path,
+            body=question,
+            headers=() if question is None else ((b"Content-Type", b"application/json"),),
+            limit_bytes=REPLY_BYTES,
+            timeout_s=TIMEOUT_S,
+        )
     finally:
         await upstream.close()
     if status != OK:

@@ -43,4 +43,13 @@ class LlamaCppEngine(FoundEngine):
             facts = ("n_params", "size", "n_vocab", "n_ctx_train", "n_embd")
             identity = self._identity(*(meta.get(fact) for fact in facts))
             is_loaded = not isinstance(status, dict) or status.get("value") == "loaded"  # router mode says it
-            yield Replica(ModelName(name), identity, window), is_loaded
+            capabilities = _capabilities(props.get("modalities"))
+            yield Replica(ModelName(name), identity, window, capabilities=capabilities), is_loaded
+
+
+def _capabilities(modalities: Any) -> frozenset[str] | None:
+    """What /props says of images and sound; text, tools and embeddings it takes with any model."""
+    if not isinstance(modalities, dict):
+        return None
+    told = {one for one in ("vision", "audio") if modalities.get(one) is True}
+    return frozenset({"completion", "embedding", "insert", "thinking", "tools"} | told)

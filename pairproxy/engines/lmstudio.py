@@ -11,6 +11,14 @@ from pairproxy.engines.ask import ask_bytes, parsed
 from pairproxy.engines.catalogue import OtherListings, texts_of
 from pairproxy.engines.found import CONTEXT_LIMIT_TOKENS, FoundEngine, entries, whole_number
 
+_TEXT = frozenset({"completion", "insert", "thinking", "tools"})
+_CAPABILITIES: dict[str, frozenset[str]] = {
+    "llm": _TEXT,
+    "vlm": _TEXT | {"vision"},
+    "embeddings": frozenset({"embedding"}),
+}
+"""By the type of a model. Tools are offered to any text model, trained for them or not."""
+
 
 class LmStudioEngine(FoundEngine):
     """It answers every unknown path with 200 and an error in the body, so only the body tells."""
@@ -39,7 +47,14 @@ class LmStudioEngine(FoundEngine):
             facts = ("id", "publisher", "arch", "compatibility_type", "quantization", "max_context_length")
             identity = self._identity(*(entry.get(fact) for fact in facts))
             window = whole_number(entry.get("loaded_context_length"), CONTEXT_LIMIT_TOKENS)
-            yield Replica(ModelName(name), identity, window), entry.get("state") == "loaded"
+            yield (
+                Replica(ModelName(name), identity, window, capabilities=_capabilities(entry.get("type"))),
+                entry.get("state") == "loaded",
+            )
+
+
+def _capabilities(kind: Any) -> frozenset[str] | None:
+    return _CAPABILITIES.get(kind) if isinstance(kind, str) else None
 
 
 def is_model_list(reply: Any) -> bool:

@@ -1,4 +1,4 @@
-"""A found Ollama: /api/version, /api/tags and /api/ps say all that can be known of it."""
+"""A found Ollama: /api/version, /api/tags, /api/ps, and /api/show once a model, say all there is to know."""
 
 import string
 from collections.abc import Iterator
@@ -7,11 +7,17 @@ from typing import Any
 from pairproxy.config import EngineSettings
 from pairproxy.core.catalogue import model_name
 from pairproxy.core.models import EngineReport, Listing, ModelName, Replica
+from pairproxy.core.replicas import CLOUD, source_of
 from pairproxy.engines.ask import ask, ask_bytes, parsed
 from pairproxy.engines.catalogue import OtherListings, texts_of
 from pairproxy.engines.found import CONTEXT_LIMIT_TOKENS, FoundEngine, entries, whole_number
+from pairproxy.engines.ollama_show import Content, OllamaShow, read_capabilities
 
 HEX = frozenset(string.hexdigits)
+
+
+_Model = tuple[str, Content, dict[str, Any]]
+"""(canonical name, content, entry in /api/tags)."""
 
 
 class OllamaEngine(FoundEngine):
@@ -23,6 +29,7 @@ class OllamaEngine(FoundEngine):
         """Raises ConfigError if ``settings.url`` is not on this machine."""
         super().__init__(settings)
         self._others = OtherListings(self.host, self.port, Listing.OPENAI)
+        self._show = OllamaShow(self.host, self.port)
 
     async def probe(self) -> EngineReport:
         """Raises UpstreamError if one of the three is not answered."""
@@ -35,20 +42,46 @@ class OllamaEngine(FoundEngine):
             Listing.PS: texts_of(Listing.PS, loaded),
             **await self._others.beside(tags),
         }
-        return self._report(said, None, _replicas(parsed(tags), parsed(loaded)), texts)
+        models, windows = _models(parsed(tags)), _windows(parsed(loaded))
+        loaded_first = sorted(models, key=lambda one: (one[0], one[1].digest) not in windows)
+        await self._show.learn(content for _, content, _ in loaded_first)
+        return self._report(said, None, self._replicas(models, windows), texts)
+
+    def _replicas(
+        self, models: list[_Model], windows: dict[tuple[str, str], int | None]
+    ) -> Iterator[tuple[Replica, bool]]:
+        for name, content, entry in models:
+            shown = self._show.of(content)
+            if shown.is_remote:
+                continue
+            replica = Replica(
+                ModelName(name),
+                f"sha256:{content.digest}",
+                windows.get((name, content.digest)),
+                shown.facts,
+                shown.capabilities or read_capabilities(entry.get("capabilities")),
+            )
+            yield replica, (name, content.digest) in windows
 
 
-def _replicas(tags: Any, loaded: Any) -> Iterator[tuple[Replica, bool]]:
-    windows = {
-        (model_name(entry.get("name")), _digest(entry)): entry.get("context_length")
-        for entry in entries(loaded, "models")
-    }
+def _models(tags: Any) -> list[_Model]:
+    """The models that run here and can be identified."""
+    found = []
     for entry in entries(tags, "models"):
         name, digest = model_name(entry.get("name")), _digest(entry)
-        if name is None or digest is None or _is_remote(name, entry):
-            continue
-        window = whole_number(windows.get((name, digest)), CONTEXT_LIMIT_TOKENS)
-        yield Replica(ModelName(name), f"sha256:{digest}", window), (name, digest) in windows
+        if name is not None and digest is not None and not _is_remote(name, entry):
+            found.append((name, Content(entry["name"], digest), entry))
+    return found
+
+
+def _windows(loaded: Any) -> dict[tuple[str, str], int | None]:
+    """The window of each (canonical name, digest) that is loaded, None where it is not told."""
+    windows = {}
+    for entry in entries(loaded, "models"):
+        name, digest = model_name(entry.get("name")), _digest(entry)
+        if name is not None and digest is not None:
+            windows[name, digest] = whole_number(entry.get("context_length"), CONTEXT_LIMIT_TOKENS)
+    return windows
 
 
 def _digest(entry: dict[str, Any]) -> str | None:
@@ -61,8 +94,4 @@ def _digest(entry: dict[str, Any]) -> str | None:
 
 def _is_remote(name: str, entry: dict[str, Any]) -> bool:
     """Whether the vendor's cloud runs it, with this machine's key and on this person's bill: never shared."""
-    return (
-        name.endswith((":cloud", "-cloud"))
-        or bool(entry.get("remote_host"))
-        or bool(entry.get("remote_model"))
-    )
+    return source_of(name) == CLOUD or bool(entry.get("remote_host")) or bool(entry.get("remote_model"))

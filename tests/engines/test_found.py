@@ -23,6 +23,7 @@ ANY_JSON = st.recursive(
 )
 FIELDS = (
     "name", "model", "id", "digest", "details", "context_length", "state", "meta", "status", "root",
+    "type", "capabilities", "modalities",
     "max_model_len", "total_slots", "default_generation_settings", "version", "quantization", "remote_host",
 )  # fmt: skip
 ODD_ENTRY = st.dictionaries(st.sampled_from(FIELDS), ANY_JSON, max_size=6)

@@ -52,6 +52,15 @@ def test_a_real_llama_server() -> None:
     assert replica.identity == "llamacpp:134515008/96576768/49152/8192/576"
 
 
+def test_images_and_sound_are_told_by_its_props() -> None:
+    """Text and tools it takes with any model; an older one says nothing, and nothing is barred."""
+    told = {**REPLIES["/props"], "modalities": {"vision": True, "audio": False}}
+    capabilities = probe({**REPLIES, "/props": told}).replicas[0][0].capabilities
+    assert capabilities is not None
+    assert ("vision" in capabilities, "audio" in capabilities, "tools" in capabilities) == (True, False, True)
+    assert probe(REPLIES).replicas[0][0].capabilities is None
+
+
 def test_slots_window_and_version() -> None:
     """What /props says is reported; the settings have the last word on slots."""
     report = probe(REPLIES)

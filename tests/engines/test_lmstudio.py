@@ -59,6 +59,30 @@ def test_another_make_is_another_identity(fact: str) -> None:
     assert len({one.identity, two.identity, replica.identity}) == 3
 
 
+@pytest.mark.parametrize(
+    ("kind", "needs", "can"),
+    [
+        ("llm", "tools", True),
+        ("llm", "vision", False),
+        ("vlm", "vision", True),
+        ("embeddings", "completion", False),
+        ("embeddings", "embedding", True),
+    ],
+)
+def test_a_model_can_what_its_type_says(kind: str, needs: str, can: bool) -> None:
+    """Tools are offered to every text model, images to those that see."""
+    ((replica, _),) = probe({**MODEL, "type": kind}).replicas
+    assert replica.capabilities is not None
+    assert (needs in replica.capabilities) is can
+
+
+@pytest.mark.parametrize("kind", [None, "hologram", ["llm"], {}])
+def test_an_odd_type_says_nothing(kind: object) -> None:
+    """What is not known bars nothing."""
+    ((replica, _),) = probe({**MODEL, "type": kind}).replicas
+    assert replica.capabilities is None
+
+
 def test_its_answer_to_unknown_paths_is_no_list() -> None:
     """The error that LM Studio sends with status 200 is seen as one."""
 

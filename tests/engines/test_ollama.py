@@ -5,7 +5,10 @@ import pytest
 from pairproxy.config import EngineSettings
 from pairproxy.core.errors import UpstreamError
 from pairproxy.core.models import EngineReport, ModelName, Replica
+from pairproxy.core.replicas import is_same
 from pairproxy.engines.ollama import OllamaEngine
+from tests.support import engine_scripts as scripts
+from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, Script
 from tests.support.running import run_async
 from tests.support.scripted_engine import ScriptedEngine, serving
 
@@ -110,3 +113,39 @@ def test_a_missing_answer_is_an_error(path: str) -> None:
 def test_odd_lists_are_empty(odd: Any) -> None:
     """A list that is none gives no models and no exception."""
     assert probe({**REPLIES, "/api/tags": odd, "/api/ps": odd, "/api/version": odd}).replicas == ()
+
+
+def test_a_model_is_shown_once_for_what_it_is_made_of() -> None:
+    """Two Ollamas of different age hash one model differently, yet hold the same; what is remote is left out."""
+    weights = "c" * 64
+
+    def shown(request: ParsedRequest) -> dict[str, Any]:
+        remote = {"remote_host": "https://ollama.com"} if request.json()["model"] == "far" else {}
+        capabilities = ["completion", "vision"]
+        return {"modelfile": f"FROM /blobs/sha256-{weights}", "capabilities": capabilities, **remote}
+
+    async def show(request: ParsedRequest, connection: EngineConnection) -> None:
+        await connection.send(scripts.json_bytes(shown(request)))
+
+    def ollama(digest: str) -> Script:
+        listed = scripts.ollama({"Qwen3:8b": digest, "far": digest}, chat=show)
+        return scripts.routes({"/api/show": show}, otherwise=listed)
+
+    async def scene() -> None:
+        async with FakeEngine(ollama(A)) as one, FakeEngine(ollama(B)) as other:
+            settings = [EngineSettings(kind="ollama", url=engine.url) for engine in (one, other)]
+            old, new = [OllamaEngine(each) for each in settings]
+            await old.probe()
+            ((replica, _),), ((same, _),) = (await old.probe()).replicas, (await new.probe()).replicas
+            assert replica.capabilities == frozenset({"completion", "vision"})
+            assert replica.identity != same.identity
+            assert is_same(replica, same)
+            assert [request.path for request in one.requests].count("/api/show") == 2
+
+    run_async(scene())
+
+
+def test_newer_ones_list_what_a_model_can() -> None:
+    """So it is known before the model was shown."""
+    ((replica, _),) = probe(tags({"name": "m", "digest": A, "capabilities": ["tools"]})).replicas
+    assert replica.capabilities == frozenset({"tools"})
