@@ -18,6 +18,7 @@ from pairproxy.core.errors import ConfigError
 from pairproxy.core.policies import POLICIES
 
 EngineKind = Literal["ollama", "lmstudio", "llamacpp", "openai", "embedded", "paced"]
+CatalogueKind = Literal["merged", "local"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
@@ -69,6 +70,7 @@ class RoutingSettings(_Section, frozen=True):
     """[routing]: how a node is chosen and how long a request may wait."""
 
     policy: str = "fastest-finish"  # or least-busy, local-only; the only one that compares seconds
+    catalogue: CatalogueKind = "merged"  # lists of models name the peers' too; local: the engine's, untouched
     queue_limit: int = 256  # requests; the plan looks at all of them on every event
     queue_timeout_s: float = 600.0  # the clients' own patience: the OpenAI SDKs give up at 600 s
     local_only: tuple[str, ...] = ()  # models whose requests never leave this machine; * and ? stand for text

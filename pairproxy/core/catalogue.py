@@ -38,7 +38,8 @@ PATHS = {
     "/api/v0/models": Listing.V0,
     "/api/v1/models": Listing.V1,
 }
-"""Where each listing is asked for; an entry by itself at PATH/NAME, where the engine has that at all."""
+"""Where each listing is asked for."""
+_ALSO = {"/models": Listing.OPENAI}  # llama.cpp's own name for it
 
 _LIST_KEY = {
     Listing.TAGS: "models",
@@ -82,6 +83,11 @@ class ListingReply:
         return msgspec.json.encode(replaced)
 
 
+def listing_at(path: str) -> Listing | None:
+    """The listing that a path asks for."""
+    return PATHS.get(path) or _ALSO.get(path)
+
+
 def read_listing(listing: Listing, body: bytes) -> ListingReply | None:
     """Take an engine's reply apart; None if it is no such listing."""
     key = _LIST_KEY[listing]
@@ -116,6 +122,23 @@ def model_name(text: Any) -> ModelName | None:
     if not isinstance(text, str) or not text.isprintable() or not 0 < len(text.strip()) <= NAME_CHARACTERS:
         return None
     return canonical_name(text)
+
+
+def shown_model(body: bytes) -> ModelName | None:
+    """Which model a body for POST /api/show asks about; None if that cannot be told for sure.
+
+    Ollama reads ``model``, else the older ``name``, and matches keys without case; a second spelling could
+    be read in two ways.
+    """
+    try:
+        fields = _decode_fields(body)
+        asked = [key for key in fields if key.lower() in ("model", "name")]
+        if any(key not in ("model", "name") for key in asked):
+            return None
+        texts = [msgspec.json.decode(fields[key], type=str) for key in sorted(asked)]
+    except _UNREADABLE:
+        return None
+    return next((model_name(text) for text in texts if text), None)
 
 
 def can_show(kind: str, entry: CatalogueEntry) -> bool:

@@ -23,6 +23,7 @@ from pairproxy.upstreams import Reply
 
 STALLED_S = 60.0  # a client that takes nothing for so long holds an engine for nobody
 NDJSON = "application/x-ndjson"
+JSON = ("Content-Type", "application/json; charset=utf-8")
 
 
 class Written(web.StreamResponse):
@@ -71,10 +72,26 @@ class Downstream:
 
     def answer(self, status: int, lines: cors.Lines, body: bytes = b"") -> None:
         """Send a whole reply of ours, with its Date and what pages are told."""
+        self._send_whole(status, (*lines, *self._page_lines), body)
+
+    def remake(self, reply: Reply | None, body: bytes, *, is_json: bool = False) -> None:
+        """Send a whole 200 with this JSON and else the headers of the engine's ``reply``, if it gave one.
+
+        ``is_json``: the engine's own body was something else.
+        """
+        if reply is None:
+            return self.answer(200, (JSON,), body)
+        fields = headers.without_body(self._fields(reply, is_from_peer=False))
+        lines = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
+        if is_json:
+            lines = [JSON, *(line for line in lines if line[0].lower() != "content-type")]
+        return self._send_whole(200, lines, body)
+
+    def _send_whole(self, status: int, lines: Iterable[tuple[str, str]], body: bytes) -> None:
         self._begin()
         head = [
             f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
-            *(f"{name}: {text}" for name, text in (*lines, *self._page_lines)),
+            *(f"{name}: {text}" for name, text in lines),
         ]
         head.append(f"Date: {formatdate(usegmt=True)}")
         if status != HTTPStatus.NO_CONTENT:
@@ -91,15 +108,20 @@ class Downstream:
         self._is_kept = self._is_kept and reply.framing != "close"
         major, minor = min(reply.version, (1, 1))
         lines = [b"HTTP/%d.%d %d %s" % (major, minor, reply.status, reply.reason)]
-        fields = headers.to_client(reply.headers, is_from_peer)
-        if self._page_lines and (is_from_peer or self._is_page_ours):
-            fields = tuple(pair for pair in fields if not pair[0].lower().startswith(cors.PREFIX))
-            extra = (*self._page_lines, *extra)
-        lines += [name + b": " + value for name, value in fields]
+        lines += [name + b": " + value for name, value in self._fields(reply, is_from_peer)]
         lines += [f"{name}: {value}".encode("latin-1", "replace") for name, value in extra]
         if not self._is_kept:
             lines.append(b"Connection: close")
         self.write(b"\r\n".join(lines) + b"\r\n\r\n")
+
+    def _fields(self, reply: Reply, is_from_peer: bool) -> headers.Headers:
+        """A reply's headers as this client gets them."""
+        fields = headers.to_client(reply.headers, is_from_peer)
+        if not self._page_lines or not (is_from_peer or self._is_page_ours):
+            return fields
+        kept = (pair for pair in fields if not pair[0].lower().startswith(cors.PREFIX))
+        told = ((name.encode(), text.encode("latin-1", "replace")) for name, text in self._page_lines)
+        return (*kept, *told)
 
     def write(self, data: bytes) -> None:
         """Pass raw, framed bytes on at once."""

@@ -32,6 +32,10 @@ FROM_PEER = frozenset(
         b"retry-after",
     }
 )
+CONDITIONS = frozenset({b"if-none-match", b"if-modified-since", b"range", b"if-range"})
+OF_BODY = frozenset(
+    {b"content-length", b"transfer-encoding", b"etag", b"last-modified", b"accept-ranges", b"date"}
+)
 
 RUN = "X-Pairproxy-Run"
 LOCAL = "X-Pairproxy-Local"
@@ -55,12 +59,19 @@ def to_engine(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     )
 
 
-def to_peer(headers: Iterable[tuple[bytes, bytes]], body: bytes, extra: Iterable[tuple[str, str]]) -> Headers:
+def to_peer(
+    headers: Iterable[tuple[bytes, bytes]],
+    body: bytes,
+    extra: Iterable[tuple[str, str]],
+    also: frozenset[bytes] = frozenset(),
+) -> Headers:
     """What a peer may learn of a request: its body's type and size, and our own account of it.
 
-    The size is counted here: however the body came in, it goes out whole.
+    The size is counted here: however the body came in, it goes out whole. ``also`` names more headers that
+    this one request is allowed to take along, in lower case.
     """
-    kept = tuple((name, value) for name, value in headers if name.lower() in TO_PEER)
+    allowed = TO_PEER | also
+    kept = tuple((name, value) for name, value in headers if name.lower() in allowed)
     own = tuple((name.encode(), value.encode()) for name, value in extra)
     return (*kept, (b"Content-Length", b"%d" % len(body)), *own)
 
@@ -72,6 +83,16 @@ def to_client(headers: Iterable[tuple[bytes, bytes]], is_from_peer: bool) -> Hea
         return tuple((name, value) for name, value in pairs if name.lower() in FROM_PEER)
     dropped = (HOP_BY_HOP - {b"transfer-encoding"}) | named_by_connection(pairs)
     return tuple((name, value) for name, value in pairs if name.lower() not in dropped)
+
+
+def unconditional(headers: Headers) -> Headers:
+    """A request's headers without what lets the engine answer with less than its whole reply of now."""
+    return tuple((name, value) for name, value in headers if name.lower() not in CONDITIONS)
+
+
+def without_body(headers: Headers) -> Headers:
+    """A reply's headers without those that speak of a body which the client will not get."""
+    return tuple((name, value) for name, value in headers if name.lower() not in OF_BODY)
 
 
 def with_length(headers: Headers, body: bytes) -> Headers:
