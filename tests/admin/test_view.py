@@ -75,6 +75,15 @@ def test_a_heard_peer_shows_what_it_said_and_how_long_ago(book: PeerBook, other:
     assert [(engine.slots, engine.port) for engine in peer.engines] == [(3, None)]
 
 
+def test_a_name_that_means_another_content_there_is_told(book: PeerBook, other: Identity) -> None:
+    """Of the peer that differs, by the model's name; a peer that has the same is told nothing of."""
+    told = Recorded(book)
+    told.hears(document(other.device_id))
+    assert told.view.status().nodes[1].models_differ == ()
+    told.hears(document(other.device_id, identity="sha256:2", sequence=2))
+    assert told.view.status().nodes[1].models_differ == ("m:latest",)
+
+
 def test_what_runs_and_what_waits(book: PeerBook) -> None:
     """One request holds the slot, one waits; the slot counts as in flight until the reply is over."""
     told = Recorded(book)

@@ -116,7 +116,7 @@ def test_odd_lists_are_empty(odd: Any) -> None:
 
 
 def test_a_model_is_shown_once_for_what_it_is_made_of() -> None:
-    """Two Ollamas of different age hash one model differently, yet hold the same; what is remote is left out."""
+    """Two Ollamas of different age hash one model differently, yet hold the same; the cloud's is left out."""
     weights = "c" * 64
 
     def shown(request: ParsedRequest) -> dict[str, Any]:

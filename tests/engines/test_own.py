@@ -153,3 +153,23 @@ def test_its_address_stands_in_the_host_header() -> None:
             engines.authority(EngineId("paced"))
 
     run_async(scene())
+
+
+def test_an_engine_serves_its_aliases_too() -> None:
+    """What is told of it holds the names that a person gave its models, and by which name it knows them."""
+
+    async def scene() -> None:
+        script = ollama({"org/m": "a" * 64}, chat=json_reply({}))
+        async with FakeEngine(script) as engine:
+            entry = EngineSettings(
+                kind="ollama", url=engine.url, listen="", aliases={"Small": "Org/M", "x": "gone"}
+            )
+            async with watched(of(entry)) as told:
+                await eventually(lambda: bool(reports(told)))
+                replicas = [replica for replica, _ in reports(told)[0].report.replicas]
+                assert [(one.model, one.called) for one in replicas] == [
+                    ("org/m:latest", None),
+                    ("small:latest", "Org/M"),
+                ]
+
+    run_async(scene())

@@ -67,3 +67,11 @@ def test_the_first_value_counts() -> None:
     sent = ((b"content-type", b"a\xe9"), (b"Content-Type", b"b"))
     assert headers.first(sent, "CONTENT-TYPE") == "a\xe9"
     assert headers.first(sent, "Accept") is None
+
+
+def test_the_length_of_another_body_is_told_anew() -> None:
+    """Where it was told: a chunked body has none; order and spelling stay."""
+    sent = pairs("Host: x", "content-LENGTH: 3", "Accept: */*")
+    assert headers.with_length(sent, b"12345") == pairs("Host: x", "content-LENGTH: 5", "Accept: */*")
+    chunked = pairs("Transfer-Encoding: chunked")
+    assert headers.with_length(chunked, b"12345") == chunked
