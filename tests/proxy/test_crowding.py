@@ -19,6 +19,7 @@ CHUNK = b"x" * 65_535 + b"\n"
 
 def test_a_slow_client_is_waited_for_and_costs_no_memory() -> None:
     """The engine is paused while a client does not read; others are served meanwhile; nothing is lost."""
+    small = request(body=b'{"model":"m:1","small":1,"stream":false}')
 
     async def main() -> None:
         sent = 0
@@ -39,8 +40,7 @@ def test_a_slow_client_is_waited_for_and_costs_no_memory() -> None:
             await slow.send(request())
             reply = await slow.head()
             slow.pause()
-            (connection,) = node.client_port._server.connections
-            transport = connection.transport
+            transport = next(iter(node.client_port._server.connections)).transport
             assert transport is not None
             limit = node.limits.relay_buffer_bytes
             await eventually(
@@ -49,8 +49,7 @@ def test_a_slow_client_is_waited_for_and_costs_no_memory() -> None:
             assert sent < 300
             assert transport.get_write_buffer_size() < limit + 300_000
             async with await RawClient.open(node.port) as other:
-                quick = await other.ask(request(body=b'{"model":"m:1","small":1,"stream":false}'))
-                assert quick.status == 200
+                assert (await other.ask(small)).status == 200
             slow.resume()
             while await slow.chunk(reply):
                 pass

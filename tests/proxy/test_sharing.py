@@ -16,13 +16,19 @@ from tests.support.running import run_async
 
 
 @contextlib.asynccontextmanager
+async def two_engines(script: Script) -> AsyncIterator[tuple[FakeEngine, FakeEngine]]:
+    """Two of a kind."""
+    async with FakeEngine(script) as one, FakeEngine(script) as other:
+        yield one, other
+
+
+@contextlib.asynccontextmanager
 async def two_nodes(
     script: Script, rules: Rules, slots: int = 1
 ) -> AsyncIterator[tuple[Node, Node, FakeEngine, FakeEngine]]:
     """Anna, who may use ben, both with an engine of their own: (anna, ben, her engine, his)."""
     async with (
-        FakeEngine(script) as hers,
-        FakeEngine(script) as his,
+        two_engines(script) as (hers, his),
         Node(his, name="ben", slots=slots) as ben,
         Node(hers, rules=rules, slots=slots) as anna,
     ):
@@ -75,12 +81,7 @@ def test_a_slot_that_somebody_else_took_is_no_failure() -> None:
         slow, quick = (
             request(body=b'{"model":"m:1","stream":false,"%s":1}' % name) for name in (b"slow", b"q")
         )
-        async with (
-            FakeEngine(script) as hers,
-            FakeEngine(script) as his,
-            Node(his, name="ben") as ben,
-            Node(hers) as anna,
-        ):
+        async with two_engines(script) as (hers, his), Node(his, name="ben") as ben, Node(hers) as anna:
             anna.reach(ben.identity, await ben.open_peer_port(anna))
             anna.hear(ben)  # once, while his slot is free
             async with (
