@@ -1,6 +1,7 @@
 """Many clients and slow ones: what one takes, the others do not lack, and nothing is held without bound."""
 
 import asyncio
+from typing import cast
 
 import pytest
 
@@ -40,8 +41,7 @@ def test_a_slow_client_is_waited_for_and_costs_no_memory() -> None:
             await slow.send(request())
             reply = await slow.head()
             slow.pause()
-            transport = next(iter(node.client_port._server.connections)).transport
-            assert transport is not None
+            transport = cast(asyncio.Transport, node.client_port._server.connections[0].transport)
             limit = node.limits.relay_buffer_bytes
             await eventually(
                 lambda: transport.get_write_buffer_size() > limit and engine.connections[0].is_stuck
