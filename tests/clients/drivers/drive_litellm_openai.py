@@ -1,0 +1,6 @@
+"""PyPI `litellm` with its provider for servers that speak OpenAI's API."""
+
+from driving import COLD, URL
+from litellm_calls import drive_litellm
+
+drive_litellm("openai/", "openai/", api_base=f"{URL}/v1", api_key="none", extra_body=COLD)
