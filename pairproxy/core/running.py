@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pairproxy.core.models import AttemptId, NodeId, Place, Rates, Request
+from pairproxy.core.models import AttemptId, NodeId, Place, Rates, Request, Usage
 
 LATE_TIMES = 3.0  # one reply in twenty is three times as long as the mean (log-normal of spread 1)
 
@@ -31,6 +31,24 @@ class Running:
         """
         ran_s = at - self.dispatched_at
         return max(self.expected_s - ran_s, ran_s - LATE_TIMES * self.expected_s)
+
+    def measured(self, usage: Usage, company: int) -> tuple[float, float]:
+        """(seconds to the first byte, decoding seconds corrected for company) for Costs.learn; 0.0: unknown.
+
+        A streamed reply shows both. One that comes in one piece came after all of its work: what the engine
+        does not say itself is the whole time, less the reading that was expected. ``company``: running there.
+        A cold model's first byte says more of loading than of reading the prompt.
+        """
+        if self.first_byte_at is None:
+            return 0.0, 0.0
+        waited_s = self.first_byte_at - self.dispatched_at
+        if self.request.is_streaming or not usage.output_tokens:
+            return 0.0 if self.was_cold else waited_s, self.alone_s
+        decode_s = usage.decode_s
+        if decode_s is None:
+            reading_s = min(self.request.prompt_tokens / self.rates.prefill, waited_s / 2)
+            decode_s = 0.0 if self.was_cold else waited_s - reading_s
+        return 0.0, decode_s * self.rates.share(company)
 
 
 class RunningTable:

@@ -206,9 +206,8 @@ class Scheduler:
         if event.outcome is Outcome.DONE:
             self.local.costs.learn_output(model, usage.output_tokens or 0)
             if running.place.node == self.own and running.first_byte_at is not None:
-                # A cold model's first byte says more of loading than of reading the prompt.
-                ttft_s = 0.0 if running.was_cold else running.first_byte_at - running.dispatched_at
-                self.local.costs.learn(running.place.engine, model, usage, ttft_s, running.alone_s)
+                ttft_s, alone_s = running.measured(usage, len(self.running.at_place(running.place)))
+                self.local.costs.learn(running.place.engine, model, usage, ttft_s, alone_s)
         self._release(running, event.settled)
 
     def _fail(self, event: AttemptFailed, commands: list[Command]) -> None:

@@ -1,6 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
-from pairproxy.core.models import AttemptId, NodeId, RequestId
+from pairproxy.core.models import AttemptId, NodeId, RequestId, Usage
 from pairproxy.core.running import LATE_TIMES, Running, RunningTable
 from tests.core.told import FAST, A, B, ask, at
 
@@ -54,3 +56,36 @@ def test_an_attempt_that_settles_no_longer_serves_its_request() -> None:
     table.remove(first.attempt)
     assert list(table) == [second]
     assert table.get(first.attempt) is None
+
+
+def answered(*, streaming: bool, was_cold: bool = False) -> Running:
+    """An attempt whose first byte came after 4 s and whose last came 2 s later; its prompt takes 0.1 s."""
+    one = running("r")
+    one.request = replace(one.request, is_streaming=streaming)
+    one.first_byte_at, one.alone_s, one.was_cold = 4.0, 2.0, was_cold
+    return one
+
+
+def test_a_stream_shows_its_reading_and_its_writing() -> None:
+    """A cold model's first byte says nothing of reading."""
+    usage = Usage(output_tokens=10)
+    assert answered(streaming=True).measured(usage, 1) == (4.0, 2.0)
+    assert answered(streaming=True, was_cold=True).measured(usage, 1) == (0.0, 2.0)
+    assert running("r").measured(usage, 1) == (0.0, 0.0)
+
+
+def test_a_reply_in_one_piece_took_as_long_as_it_was_waited_for() -> None:
+    """Not the instant between its first byte and its last; who ran beside it is reckoned with."""
+    usage = Usage(output_tokens=10)
+    assert answered(streaming=False).measured(usage, 1) == pytest.approx((0.0, 3.9))
+    assert answered(streaming=False).measured(usage, 2) == pytest.approx((0.0, 3.9 / 1.15))
+    assert answered(streaming=False, was_cold=True).measured(usage, 1) == (0.0, 0.0)
+    assert answered(streaming=False).measured(replace(usage, decode_s=3.0), 1) == (0.0, 3.0)
+    long = answered(streaming=False)
+    long.request = replace(long.request, prompt_tokens=1_000_000)
+    assert long.measured(usage, 1) == (0.0, 2.0)
+
+
+def test_a_reply_without_output_was_all_reading() -> None:
+    """As that to an embedding is."""
+    assert answered(streaming=False).measured(Usage(output_tokens=None), 1)[0] == 4.0
