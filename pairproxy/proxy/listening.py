@@ -2,13 +2,42 @@
 
 import errno
 import ipaddress
+import os
 import socket
 from contextlib import suppress
+from dataclasses import dataclass
 
 import psutil
 
+from pairproxy.api.schema import DaemonFile
 from pairproxy.config import parse_listen
 from pairproxy.core.errors import ConfigError, PortTaken
+from pairproxy.core.models import EngineId, NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Sockets:
+    """Everything a daemon listens on, bound before anything is started."""
+
+    clients: dict[EngineId, list[socket.socket]]
+    peers: list[socket.socket]
+    admin: list[socket.socket]
+
+    def close(self) -> None:
+        """Give all ports back."""
+        for sock in (*self.peers, *self.admin, *(sock for bound in self.clients.values() for sock in bound)):
+            sock.close()
+
+    def file(self, node: NodeId, name: str) -> DaemonFile:
+        """What daemon.json says of them."""
+        return DaemonFile(
+            pid=os.getpid(),
+            node=node,
+            name=name,
+            admin_port=port_of(self.admin[0]),
+            peer_port=port_of(self.peers[0]) if self.peers else None,
+            client_ports={str(engine): port_of(sockets[0]) for engine, sockets in self.clients.items()},
+        )
 
 
 def bind(host: str, port: int, how_to_go_on: str) -> list[socket.socket]:

@@ -1,6 +1,8 @@
+from dataclasses import replace
+
 from pairproxy.core.costs import PRIORS, Costs
 from pairproxy.core.local import LocalEngines
-from pairproxy.core.models import AttemptId, EngineId, ModelName, RequestId
+from pairproxy.core.models import AttemptId, CatalogueEntry, EngineCatalogue, EngineId, ModelName, RequestId
 from pairproxy.core.running import Running, RunningTable
 from tests.core.told import FAST, GPU, A, B, M, ask, at, report
 
@@ -67,3 +69,19 @@ def test_the_state_of_an_engine_depends_on_who_reads_it() -> None:
     assert state.frees_in_s == (0.0, 1.0)
     (state,) = local.states(table, A, 0.0)
     assert (state.yours, state.frees_in_s) == (0, (7.0, 8.0, 9.0))
+
+
+def test_the_catalogue_is_that_of_the_engines_that_answer() -> None:
+    """It follows each report, and its name changes with what it holds."""
+    local, listed = LocalEngines(A, Costs()), CatalogueEntry(M, tags='{"name":"m"}')
+    empty = local.catalogue()
+    assert (empty.node, empty.engines, local.get(GPU)) == (A, (), None)
+    told = replace(report(), catalogue=(listed,))
+    local.report(told)
+    assert local.catalogue().engines == (EngineCatalogue(GPU, "paced", (listed,)),)
+    assert local.get(GPU) == told
+    assert local.catalogue().content != empty.content
+    local.report(report(4))
+    assert local.catalogue().engines == (EngineCatalogue(GPU, "paced", ()),)
+    local.lose(GPU)
+    assert local.catalogue() == empty

@@ -1,7 +1,10 @@
 """Conversations about requests of peers, and what a node publishes for them."""
 
+from dataclasses import replace
+
 import pytest
 
+from pairproxy.core.catalogue import node_catalogue
 from pairproxy.core.errors import (
     Draining,
     ModelNotFound,
@@ -10,8 +13,16 @@ from pairproxy.core.errors import (
     Unreachable,
     UpstreamBusy,
 )
-from pairproxy.core.events import EngineReported, SpeedMeasured
-from pairproxy.core.models import EngineId, ModelName, NodeId, StateDocument, Usage
+from pairproxy.core.events import CatalogueReported, EngineReported, SpeedMeasured
+from pairproxy.core.models import (
+    CatalogueEntry,
+    EngineCatalogue,
+    EngineId,
+    ModelName,
+    NodeId,
+    StateDocument,
+    Usage,
+)
 from tests.core.told import (
     FAST,
     GPU,
@@ -160,3 +171,14 @@ def test_an_attempt_that_is_over_is_not_heard_again(error: PairproxyError) -> No
     assert told.begins("r", 1) == told.finishes("r", 1) == []
     assert queued(told.arrives(ask("s"))) == [("s", 0)]
     assert sent(told.finishes("r", 2)) == [("s", A)]
+
+
+def test_what_a_peer_lists_is_kept_and_moves_nothing() -> None:
+    """It is no news for the plan; what this node lists itself is named in its own document."""
+    told, listed = Told(), CatalogueEntry(M, tags='{"name":"m"}')
+    theirs = node_catalogue(B, (EngineCatalogue(GPU, "ollama", (listed,)),))
+    assert told.tell(CatalogueReported(0.0, theirs)) == []
+    assert told.scheduler.nodes.catalogues.content(B) == theirs.content
+    before = published(told).catalogue
+    told.tell(EngineReported(0.0, replace(report(), catalogue=(listed,))))
+    assert published(told).catalogue not in ("", before)

@@ -6,7 +6,8 @@ import socket
 import pytest
 
 from pairproxy.core.errors import ConfigError, PortTaken
-from pairproxy.proxy.listening import bind, bind_plain, port_of
+from pairproxy.core.models import EngineId, NodeId
+from pairproxy.proxy.listening import Sockets, bind, bind_plain, port_of
 
 
 def close(sockets: list[socket.socket]) -> None:
@@ -81,3 +82,16 @@ def test_a_port_without_proof_is_never_opened_to_others(host: str) -> None:
     """The error names the setting and what to write instead."""
     with pytest.raises(ConfigError, match=r"engines\.listen = .* Use 127\.0\.0\.1:1234"):
         bind_plain(f"{host}:1234", "engines.listen", "")
+
+
+def test_what_a_daemon_listens_on_is_told_by_port_and_given_back() -> None:
+    """daemon.json names one port of each kind; without peers there is none for them."""
+    first, second, peers, admin = (bind("127.0.0.1", 0, "") for _ in range(4))
+    sockets = Sockets({EngineId("a"): first, EngineId("b"): second}, peers, admin)
+    file = sockets.file(NodeId("n"), "anna")
+    assert (file.pid, file.node, file.name) == (os.getpid(), "n", "anna")
+    assert file.client_ports == {"a": port_of(first[0]), "b": port_of(second[0])}
+    assert (file.peer_port, file.admin_port) == (port_of(peers[0]), port_of(admin[0]))
+    assert Sockets({}, [], admin).file(NodeId("n"), "anna").peer_port is None
+    sockets.close()
+    assert {sock.fileno() for sock in (*first, *second, *peers, *admin)} == {-1}

@@ -2,6 +2,7 @@ import re
 
 from pairproxy.core.dialects.ollama_catalogue import (
     ModelCard,
+    openai_entry,
     ps_reply,
     show_reply,
     tags_reply,
@@ -63,3 +64,13 @@ def test_show_has_what_editors_ask_for() -> None:
 def test_the_version_satisfies_copilot() -> None:
     """Copilot asks for 0.6.4 at least."""
     assert tuple(map(int, version_reply()["version"].split("."))) >= (0, 6, 4)
+
+
+def test_the_entry_of_openais_list_is_ollamas() -> None:
+    """Its four keys in their order, ``created`` as Unix time."""
+    assert list(openai_entry(CARD, 5).items()) == [
+        ("id", CARD.name),
+        ("object", "model"),
+        ("created", 5),
+        ("owned_by", "library"),
+    ]
