@@ -18,6 +18,14 @@ UNCHECKED = frozenset({"embedding"})
 """Engines embed with any model, also with one that they list for completion only."""
 RELOADING_KINDS = frozenset({"ollama"})
 """Engines that load a model anew for a request that asks for another window or other runner options."""
+CODINGS: dict[str, frozenset[str]] = {
+    "": frozenset({"ollama", "lmstudio", "llamacpp", "openai", "embedded", "paced"}),
+    "identity": frozenset({"ollama", "lmstudio", "llamacpp", "openai", "embedded", "paced"}),
+    "zstd": frozenset({"ollama"}),
+    "gzip": frozenset({"lmstudio"}),
+    "x-gzip": frozenset({"lmstudio"}),
+}
+"""Which engines read a body that is encoded so. Any other coding stays with the engine that was called."""
 REMEMBERED_RUNNERS = 1024  # (place, model) pairs; a cluster has a few models on each of a few engines
 
 _NUMBERS = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![\d.])")
@@ -34,6 +42,7 @@ def fits(
     row = routes.inference(request.path)
     return (
         kind in routes.engine_kinds(request.path)
+        and kind in CODINGS.get(request.coding, ())
         and _has_path(request.path, kind, version)
         and (replica.capabilities is None or request.needs - UNCHECKED <= replica.capabilities)
         and _is_wide_enough(request, kind, replica, enough_tokens)

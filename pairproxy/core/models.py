@@ -109,8 +109,6 @@ class Request:
     stays: str | None = None  # why it may run on the called engine only
     is_load: bool = False  # it asks for no reply, only that the model be loaded
     unloads: bool = False  # it asks for no reply, only that the model be unloaded
-    keep_alive: str | None = None  # how long the model stays loaded after it, as the client wrote it
-    is_kept: bool = False  # a later request may refer to its reply, on engines that keep replies
     coding: str = ""  # how its body is encoded ("gzip"); engines differ in which of them they read
 
 

@@ -7,13 +7,14 @@
 
 import uuid
 from contextlib import aclosing
+from dataclasses import replace
 
 from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
 from pairproxy.core.errors import PairproxyError, QueueFull, Unreachable
-from pairproxy.core.models import Dialect, EngineId, ModelName, NodeId, Place, Request, RequestId
+from pairproxy.core.models import EngineId, NodeId, Place, Request, RequestId
 from pairproxy.dispatcher import Attempt, Dispatcher
 from pairproxy.proxy import cors, headers
 from pairproxy.proxy.body import once, read_body, say_continue, stream_body
@@ -26,6 +27,7 @@ from pairproxy.proxy.tunnel import is_websocket, tunnel, upgrading
 from pairproxy.upstreams import Outgoing, Reply, Upstream
 
 _RUN_NAME_LENGTH = 64
+_OLD_CLIENT = "its client cannot read what a peer sends"
 
 
 class ClientPort(Port):
@@ -49,6 +51,7 @@ class ClientPort(Port):
         self._route = route
         self._limits = limits
         self._gate = gate
+        self._kind = kind
         self._rules = cors.rules_for(kind)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -64,7 +67,7 @@ class ClientPort(Port):
             elif dialect is None:
                 await self._pass_through(request, downstream)
             else:
-                await self._infer(request, dialect, downstream)
+                await self._infer(request, downstream)
         except PairproxyError as error:
             downstream.fail(words, error)
         except ConnectionError:
@@ -86,33 +89,33 @@ class ClientPort(Port):
         if page is not None and self._rules is not cors.Rules.KEPT:
             downstream.tell_page(cors.on_reply(page), self._rules is cors.Rules.OURS)
 
-    async def _infer(self, request: web.BaseRequest, dialect: Dialect, downstream: Downstream) -> None:
+    async def _infer(self, request: web.BaseRequest, downstream: Downstream) -> None:
         say_continue(request)
         body = await read_body(request, self._limits)
-        asked = self._asked(request, dialect, body)
+        asked = self._asked(request, body)
         async with aclosing(self._dispatcher.attempts(asked)) as attempts:
             async for attempt in attempts:
                 async with attempt:
                     await forward(attempt, self._route, self._outgoing(request, body, attempt), downstream)
 
-    def _asked(self, request: web.BaseRequest, dialect: Dialect, body: bytes) -> Request:
-        # What we cannot read, and a client that cannot read what a peer sends, stay with this engine.
-        stays = "Content-Encoding" in request.headers or request.version < (1, 1)
-        read = None if stays else reading.read(request.raw_path, body)
-        run = request.headers.get(headers.RUN, "")[:_RUN_NAME_LENGTH]
-        return Request(
-            id=RequestId(uuid.uuid4().hex),
-            model=read.model if read else ModelName(""),
-            dialect=dialect,
-            path=routes.path_of(request.raw_path),
-            is_streaming=read.is_streaming if read else False,
-            prompt_tokens=read.prompt_tokens if read else len(body) // reading.CHARACTERS_PER_TOKEN,
-            max_output_tokens=read.max_output_tokens if read else None,
+    def _asked(self, request: web.BaseRequest, body: bytes) -> Request:
+        fields = request.headers
+        read = reading.read(
+            RequestId(uuid.uuid4().hex),
+            request.raw_path,
+            body,
+            coding=", ".join(fields.getall("Content-Encoding", [])),
+            content_type=fields.get("Content-Type", ""),
+            kind=self._kind,
+        )
+        run = fields.get(headers.RUN, "")[:_RUN_NAME_LENGTH]
+        return replace(
+            read,
             client=request.remote or "",
             run=run if run.isprintable() and run else None,
-            local_only=read is None
-            or ("Origin" in request.headers and self._rules is cors.Rules.KEPT)
-            or request.headers.get(headers.LOCAL, "").lower() == "true",
+            stays=_OLD_CLIENT if request.version < (1, 1) else read.stays,
+            local_only=("Origin" in fields and self._rules is cors.Rules.KEPT)
+            or fields.get(headers.LOCAL, "").lower() == "true",
             engine=self._engine,
         )
 

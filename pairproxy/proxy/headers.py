@@ -20,7 +20,7 @@ HOP_BY_HOP = frozenset(
     }
 )
 OWN_PREFIX = b"x-pairproxy-"
-TO_PEER = frozenset({b"content-type", b"accept"})
+TO_PEER = frozenset({b"content-type", b"content-encoding", b"accept"})
 FROM_PEER = frozenset(
     {
         b"content-type",

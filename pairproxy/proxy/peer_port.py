@@ -6,6 +6,7 @@ a connection that is open. A peer's request is served here or refused; it is nev
 
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import replace
 
 from aiohttp import web
 
@@ -86,11 +87,10 @@ class PeerPort(Port):
         check_form(request)
         if request.method == "GET" and request.raw_path == STATE_PATH:
             return await self._send_state(request, peer)
-        dialect = routes.inference_dialect(request.method, request.raw_path)
-        if dialect is None:
+        if routes.inference_dialect(request.method, request.raw_path) is None:
             raise NotAllowed("Peers may ask for inference and nothing else.")
         body = await read_body(request, self._limits)
-        asked = self._asked(request, peer, dialect, body)
+        asked = self._asked(request, peer, body)
         if asked.id in self._serving:
             raise SlotsTaken("This attempt is being served already.")
         self._serving.add(asked.id)
@@ -112,21 +112,19 @@ class PeerPort(Port):
                     outgoing = Outgoing("POST", request.raw_path, fields, content)
                     await forward(attempt, self._route, outgoing, downstream)
 
-    def _asked(self, request: web.BaseRequest, peer: NodeId, dialect: Dialect, body: bytes) -> Request:
-        read = reading.read(request.raw_path, body)
-        name = request.headers.get(headers.REQUEST, "")
-        number = request.headers.get(headers.ATTEMPT, "")
-        if read is None or not name.isalnum() or len(name) > 64 or not number.isdigit() or len(number) > 3:
+    def _asked(self, request: web.BaseRequest, peer: NodeId, body: bytes) -> Request:
+        fields = request.headers
+        name, number = fields.get(headers.REQUEST, ""), fields.get(headers.ATTEMPT, "")
+        if not name.isalnum() or len(name) > 64 or not number.isdigit() or len(number) > 3:
             raise BadRequest("The request is not one that a node would send.")
-        return Request(
-            id=RequestId(f"{peer[:8]}-{name}-{number}"),
-            model=read.model,
-            dialect=dialect,
-            path=routes.path_of(request.raw_path),
-            is_streaming=read.is_streaming,
-            prompt_tokens=read.prompt_tokens,
-            max_output_tokens=read.max_output_tokens,
-            client=peer,
-            origin=peer,
-            engine=EngineId(request.headers.get(headers.ENGINE, "")[:64]),
+        read = reading.read(
+            RequestId(f"{peer[:8]}-{name}-{number}"),
+            request.raw_path,
+            body,
+            coding=", ".join(fields.getall("Content-Encoding", [])),
+            content_type=fields.get("Content-Type", ""),
         )
+        if read.stays is not None:
+            raise BadRequest("The request is one that stays on the node it came to.")
+        engine = EngineId(fields.get(headers.ENGINE, "")[:64])
+        return replace(read, client=peer, origin=peer, engine=engine)

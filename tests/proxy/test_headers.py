@@ -37,7 +37,7 @@ def test_what_connection_names_stays_on_this_hop() -> None:
 
 
 def test_a_peer_learns_the_type_and_the_size_of_a_body() -> None:
-    """Nothing else of what the client said goes to another machine; the size is counted, not believed."""
+    """How it is encoded too, and nothing else of what the client said; the size is counted, not believed."""
     sent = pairs(
         "Host: localhost",
         "Authorization: Bearer k",
@@ -50,7 +50,13 @@ def test_a_peer_learns_the_type_and_the_size_of_a_body() -> None:
         "accept: */*",
         "X-Pairproxy-Request: forged",
     )
-    expected = pairs("Content-Type: application/json", "accept: */*", "Content-Length: 2", "Host: peer")
+    expected = pairs(
+        "Content-Type: application/json",
+        "Content-Encoding: gzip",
+        "accept: */*",
+        "Content-Length: 2",
+        "Host: peer",
+    )
     assert headers.to_peer(sent, b"{}", (("Host", "peer"),)) == expected
 
 

@@ -1,72 +1,122 @@
-"""Body -> what choosing a node needs of it. The bytes are forwarded as they came, whatever is read here."""
+"""Request body -> what choosing a node needs of it. The bytes are forwarded as they came, whatever is read.
 
-from dataclasses import dataclass
+1. The body is decoded as far as its coding is known (coding). 2. A form is searched for its model
+(reading_form); JSON is taken apart one level deep, and what could be read in two ways is left alone
+(reading_json). 3. The prompt is measured (reading_prompt), options are read (reading_options), and it is
+looked for what ties a request to the engine that was called (reading_ties).
+"""
+
+from dataclasses import replace
 
 import msgspec
 
-from pairproxy.core.dialects import routes
-from pairproxy.core.models import Dialect, ModelName
+from pairproxy.core.dialects import reading_options, reading_ties, routes
+from pairproxy.core.dialects.coding import decoded
+from pairproxy.core.dialects.keeping import keeping_of
+from pairproxy.core.dialects.reading_form import read_form
+from pairproxy.core.dialects.reading_json import Ambiguous, Fields, is_nothing, read_fields, text_of
+from pairproxy.core.dialects.reading_prompt import Prompt, measure
+from pairproxy.core.dialects.routes import Inference
+from pairproxy.core.models import ModelName, Request, RequestId
 from pairproxy.core.replicas import canonical_name
 
 CHARACTERS_PER_TOKEN = 4  # of English text and JSON in the usual vocabularies
-_PROMPT_KEYS = ("messages", "prompt", "input", "system", "tools", "suffix")
-_LIMIT_KEYS = ("max_completion_tokens", "max_tokens")
+AUDIO_BYTES_PER_TOKEN = 320  # 16 kB/s of speech as mp3, at the 50 tokens/s of the usual encoders
+NAME_LENGTH = 400  # characters; a name by Ollama's rule has 4 parts of 80 at most
+
+CODING_UNKNOWN = "its body is encoded in a way that is not read here"
+UNREADABLE = "its body cannot be read"
+AMBIGUOUS = "its body can be read in two ways"
+NAMELESS = "it names no model"
+NAME_TOO_LONG = "its model's name is too long to be one"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a body asks. ``prompt_tokens`` is estimated; ``max_output_tokens`` None = no limit given."""
+def read(
+    request_id: RequestId,
+    target: str,
+    body: bytes,
+    *,
+    coding: str = "",
+    content_type: str = "",
+    kind: str = "",
+) -> Request:
+    """Read the body of an inference request (``target`` is in routes.INFERENCE); never raises.
 
-    model: ModelName
-    is_streaming: bool
-    prompt_tokens: int
-    max_output_tokens: int | None
-
-
-_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-
-
-def read(target: str, body: bytes) -> Asked | None:
-    """Read an inference body. None: ambiguous or unreadable, so only the local engine may answer it.
-
-    Ollama matches keys without case and Python does not, so a second spelling of ``model`` is ambiguous.
+    ``coding`` and ``content_type`` are the headers' values, ``kind`` is that of the engine that was called.
+    What cannot be read has no model and a reason in ``stays``: only the called engine can say what it means.
     """
+    path = routes.path_of(target)
+    row = routes.INFERENCE[path]
+    request = Request(
+        id=request_id,
+        model=ModelName(""),
+        dialect=row.dialect,
+        path=path,
+        is_streaming=row.streams,
+        prompt_tokens=max(1, len(body) // CHARACTERS_PER_TOKEN),
+        max_output_tokens=None if row.has_output else 0,
+        coding=coding.strip().lower(),
+    )
+    plain = decoded(request.coding, body)
+    if plain is None:
+        return replace(request, stays=CODING_UNKNOWN)
     try:
-        fields = _decode_object(body)
-        if sum(key.lower() == "model" for key in fields) != 1 or "model" not in fields:
-            return None
-        model = _text(fields["model"])
-        if not model or not model.strip():
-            return None
-        streaming = _flag(fields.get("stream"), routes.streams_by_default(target))
-        limit = 0 if routes.is_embedding(target) else _limit(target, fields)
+        if row.is_form:
+            return _read_form(request, plain, content_type)
+        return _read_json(request, row, read_fields(plain), kind)
+    except Ambiguous:
+        return replace(request, stays=AMBIGUOUS)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    prompt = sum(len(bytes(fields[key])) for key in _PROMPT_KEYS if key in fields)
-    return Asked(canonical_name(model), streaming, max(1, prompt // CHARACTERS_PER_TOKEN), limit)
+        return replace(request, stays=UNREADABLE)
 
 
-def _text(raw: msgspec.Raw) -> str:
-    return msgspec.json.decode(raw, type=str)
+def _read_form(request: Request, body: bytes, content_type: str) -> Request:
+    form = read_form(body, content_type)
+    if form is None:
+        return replace(request, stays=UNREADABLE)
+    read = replace(
+        request,
+        is_streaming=form.is_streaming,
+        prompt_tokens=max(1, len(body) // AUDIO_BYTES_PER_TOKEN),
+        needs=frozenset({"audio"}),
+    )
+    return _named(read, form.model)
 
 
-def _flag(raw: msgspec.Raw | None, default: bool) -> bool:
-    value = None if raw is None else msgspec.json.decode(raw, type=bool | None)
-    return default if value is None else value
+def _read_json(request: Request, row: Inference, fields: Fields, kind: str) -> Request:
+    prompt = measure(fields)
+    options = reading_options.read(request.dialect, fields)
+    keeping = keeping_of(request.path, fields)
+    read = replace(
+        request,
+        is_streaming=reading_options.flag(fields, "stream", row.streams) and row.has_output,
+        prompt_tokens=max(1, prompt.text_bytes // CHARACTERS_PER_TOKEN + prompt.media_tokens),
+        max_output_tokens=options.limit if row.has_output and not keeping.is_empty else 0,
+        runner=options.runner,
+        context_tokens=options.context_tokens,
+        needs=_needs(row, fields, prompt),
+        is_load=keeping.loads,
+        unloads=keeping.unloads,
+        stays=reading_ties.tie(row.dialect, fields, prompt, kind) or reading_ties.tie_of_memory(keeping),
+    )
+    return _named(read, text_of(fields.get("model")))
 
 
-def _limit(target: str, fields: dict[str, msgspec.Raw]) -> int | None:
-    if routes.inference_dialect("POST", target) is Dialect.OLLAMA:
-        options = fields.get("options")
-        fields = _decode_object(options) if options is not None and bytes(options) != b"null" else {}
-        return _positive(fields.get("num_predict"))
-    for key in _LIMIT_KEYS:
-        if (limit := _positive(fields.get(key))) is not None:
-            return limit
-    return None
+def _named(request: Request, name: str | None) -> Request:
+    if name is None or not name.strip():
+        return replace(request, stays=NAMELESS)
+    if len(name) > NAME_LENGTH:
+        return replace(request, stays=NAME_TOO_LONG)
+    return replace(request, model=canonical_name(name), stays=request.stays or reading_ties.tie_of_name(name))
 
 
-def _positive(raw: msgspec.Raw | None) -> int | None:
-    """A limit of tokens; None for none, null and the negative numbers that mean "no limit"."""
-    value = None if raw is None else msgspec.json.decode(raw, type=float | None)
-    return int(value) if value is not None and value >= 0 else None
+def _needs(row: Inference, fields: Fields, prompt: Prompt) -> frozenset[str]:
+    needs = {row.need} if row.need else set()
+    needs |= prompt.needs
+    if not is_nothing(fields.get("tools")) or not is_nothing(fields.get("functions")):
+        needs.add("tools")
+    if not is_nothing(fields.get("suffix")):
+        needs.add("insert")
+    if row.has_output and reading_options.is_thinking(row.dialect, fields):
+        needs.add("thinking")
+    return frozenset(needs)

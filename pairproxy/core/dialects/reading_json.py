@@ -1,0 +1,96 @@
+"""A JSON object taken apart one level deep, if there is only one way to read it.
+
+Go matches keys without case and takes the last of equal ones, others do neither: what a body means must not
+depend on who reads it. So an object that holds a key twice, spells one with escapes, or has a key that is
+ours but for its case, is ambiguous.
+"""
+
+import re
+
+import msgspec
+
+Fields = dict[str, msgspec.Raw]
+"""The values of an object, each as its own JSON text."""
+
+KEYS = frozenset({
+    "model", "messages", "prompt", "input", "system", "system_prompt", "instructions", "tools", "functions",
+    "suffix", "content", "query", "documents", "images", "stream", "options", "keep_alive", "think",
+    "reasoning", "reasoning_effort", "thinking", "max_tokens", "max_completion_tokens", "max_output_tokens",
+    "n_predict", "context_length", "previous_response_id", "conversation", "store", "background", "context",
+    "integrations", "mcp_servers", "container", "id_slot", "lora", "draft_model", "input_extra",
+})  # fmt: skip
+"""Every key that is read here."""
+
+NOTHING = frozenset({b"null", b'""', b"[]", b"{}", b"false"})
+
+_GAP = re.compile(rb"[ \t\r\n]*")
+_decode = msgspec.json.Decoder(Fields).decode
+_decode_text = msgspec.json.Decoder(str | None).decode
+_decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+class Ambiguous(ValueError):
+    """There is more than one way to read it."""
+
+
+def read_fields(text: bytes) -> Fields:
+    """The fields of an object. Raises msgspec.DecodeError, RecursionError, Ambiguous."""
+    fields = _decode(text)
+    for key in fields:
+        if key not in KEYS and key.casefold() in KEYS:
+            raise Ambiguous
+    if not _is_plain(text, fields):
+        raise Ambiguous
+    return fields
+
+
+def text_of(value: msgspec.Raw | None) -> str | None:
+    """A string; None for none and null. Raises msgspec.DecodeError for anything else."""
+    return None if value is None else _decode_text(value)
+
+
+def is_nothing(value: msgspec.Raw | None) -> bool:
+    """Whether a value is absent or empty, as null, "", [], {} and false are."""
+    if value is None:
+        return True
+    text = bytes(memoryview(value)[:64])
+    if text[:1] in (b"[", b"{") and text[1:].lstrip()[:1] in (b"]", b"}"):
+        return True
+    return text in NOTHING
+
+
+def items_of(value: msgspec.Raw | None) -> list[msgspec.Raw]:
+    """The items of an array; none for anything else."""
+    if value is None or bytes(memoryview(value)[:1]) != b"[":
+        return []
+    return _decode_list(value)
+
+
+def _is_plain(text: bytes, fields: Fields) -> bool:
+    """Whether the text is these fields one after another and no more: then no key stands there twice."""
+    at = _after_gap(text, 0) + 1  # the brace
+    is_first = True
+    for key, value in fields.items():
+        if not is_first:
+            if text[at : at + 1] != b",":
+                return False
+            at += 1
+        is_first = False
+        at = _after_gap(text, at)
+        name = f'"{key}"'.encode()
+        if not text.startswith(name, at):
+            return False
+        at = _after_gap(text, at + len(name)) + 1  # the colon
+        at = _after_gap(text, at)
+        view = memoryview(value)
+        if not text.startswith(view, at):
+            return False
+        at = _after_gap(text, at + len(view))
+    return text[at:].rstrip(b" \t\r\n") == b"}" or (
+        is_first and text[_after_gap(text, at) :].rstrip() == b"}"
+    )
+
+
+def _after_gap(text: bytes, at: int) -> int:
+    found = _GAP.match(text, at)
+    return found.end() if found is not None else at

@@ -1,0 +1,84 @@
+"""What ties a request to the engine that was called: what only this one remembers, may do or can fetch."""
+
+import msgspec
+
+from pairproxy.core.dialects import routes
+from pairproxy.core.dialects.keeping import Keeping
+from pairproxy.core.dialects.reading_json import Fields, is_nothing, items_of
+from pairproxy.core.dialects.reading_prompt import Prompt
+from pairproxy.core.models import Dialect
+from pairproxy.core.replicas import CLOUD, source_of
+
+TIES = {
+    "previous_response_id": "it goes on from a reply that one engine keeps",
+    "conversation": "it belongs to a conversation that one engine keeps",
+    "context": "it goes on from a context that one engine gave",
+    "background": "its reply is fetched later from the engine that has it",
+    "integrations": "it uses what is installed on one engine",
+    "mcp_servers": "it lets the engine use tools by itself",
+    "container": "it uses a container that one engine keeps",
+    "id_slot": "it names a slot of one engine",
+    "lora": "it names an adapter of one engine",
+    "draft_model": "it names a second model of one engine",
+}
+"""Fields that mean something to one engine only, unless they are empty."""
+HOSTED = (
+    b"mcp", b"web_search", b"web_fetch", b"file_search", b"code_interpreter", b"code_execution",
+    b"image_generation",
+)  # fmt: skip
+"""How the types of tools begin that the engine uses by itself, with what this machine may do."""
+
+OWN_TOOLS = TIES["mcp_servers"]
+FETCHES = "it names media that the engine would fetch"
+KEPT = "its reply is kept for a later request"
+HOLDS = "it would rule over the memory of a peer (keep_alive)"
+CLOUD_MODEL = "its model runs in the vendor's cloud, on this machine's account"
+LOCAL_MODEL = "its name says that it runs on this machine"
+
+_ANY_SLOT = frozenset({b"-1"})
+
+
+class _Tool(msgspec.Struct):
+    type: msgspec.Raw = msgspec.Raw(b"")
+
+
+_decode_tool = msgspec.json.Decoder(_Tool).decode
+
+
+def tie(dialect: Dialect, fields: Fields, prompt: Prompt, kind: str) -> str | None:
+    """Why a body may be served by the called engine only; None if others may. ``kind`` is that engine's."""
+    for key, reason in TIES.items():
+        value = fields.get(key)
+        if not is_nothing(value) and not (key == "id_slot" and bytes(value or b"") in _ANY_SLOT):
+            return reason
+    if any(_is_hosted(tool) for tool in items_of(fields.get("tools"))):
+        return OWN_TOOLS
+    if prompt.is_elsewhere:
+        return FETCHES
+    return KEPT if _is_kept(dialect, fields, kind) else None
+
+
+def tie_of_memory(keeping: Keeping) -> str | None:
+    """Why a request that rules over an engine's memory stays here; None if it may run anywhere."""
+    return HOLDS if keeping.stays and not keeping.unloads else None
+
+
+def tie_of_name(name: str) -> str | None:
+    """Why a model of this name stays here; None if it may run anywhere."""
+    source = source_of(name)
+    if source is None:
+        return None
+    return CLOUD_MODEL if source == CLOUD else LOCAL_MODEL
+
+
+def _is_kept(dialect: Dialect, fields: Fields, kind: str) -> bool:
+    """Whether the engine keeps the reply unless it is told not to."""
+    keeps = dialect is Dialect.LMSTUDIO or (dialect is Dialect.RESPONSES and kind in routes.KEEPING)
+    return keeps and ("store" not in fields or bytes(fields["store"]) != b"false")
+
+
+def _is_hosted(tool: msgspec.Raw) -> bool:
+    try:
+        return bytes(_decode_tool(tool).type).removeprefix(b'"').startswith(HOSTED)
+    except msgspec.ValidationError:
+        return False
