@@ -44,6 +44,7 @@ class OwnEngines:
             self._engines[engine.id] = engine
             self._aliases[engine.id] = settings.aliases
         self._upstreams = {engine.id: Upstream(engine, limits=limits) for engine in self._engines.values()}
+        self._warned: set[tuple[EngineId, str]] = set()
         self._measured: set[EngineId] = set()  # or being measured
         self._told = {engine: asyncio.Event() for engine in self._engines}
 
@@ -126,5 +127,16 @@ class OwnEngines:
 
     def _tell(self, report: EngineReport, tell: Tell, now: Callable[[], float]) -> None:
         replicas = with_aliases(report.replicas, self._aliases[report.engine])
+        self._warn_of_aliases(report.engine, {replica.called for replica, _ in replicas})
         tell(EngineReported(now(), dataclasses.replace(report, replicas=replicas)))
         self._told[report.engine].set()
+
+    def _warn_of_aliases(self, engine: EngineId, served: set[str | None]) -> None:
+        """Say once of each alias that it does nothing, for a mistyped name would do nothing in silence."""
+        for here, there in self._aliases[engine].items():
+            if there not in served and (engine, here) not in self._warned:
+                self._warned.add((engine, here))
+                _log.warning(
+                    "engine %s: the alias %r does nothing now: the engine lists no %r, or lists the alias's "
+                    "own name. Compare with `pairproxy status`.", engine, here, there,
+                )  # fmt: skip

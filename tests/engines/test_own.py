@@ -155,8 +155,8 @@ def test_its_address_stands_in_the_host_header() -> None:
     run_async(scene())
 
 
-def test_an_engine_serves_its_aliases_too() -> None:
-    """What is told of it holds the names that a person gave its models, and by which name it knows them."""
+def test_an_engine_serves_its_aliases_too(caplog: pytest.LogCaptureFixture) -> None:
+    """It is told of with the names that a person gave its models; a name that leads nowhere is warned of."""
 
     async def scene() -> None:
         script = ollama({"org/m": "a" * 64}, chat=json_reply({}))
@@ -171,5 +171,8 @@ def test_an_engine_serves_its_aliases_too() -> None:
                     ("org/m:latest", None),
                     ("small:latest", "Org/M"),
                 ]
+            (warning,) = [record.getMessage() for record in caplog.records if "alias" in record.getMessage()]
+            assert "'x'" in warning
+            assert "'gone'" in warning
 
     run_async(scene())
