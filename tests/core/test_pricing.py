@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pairproxy.core.avoidance import Avoidance
-from pairproxy.core.costs import Costs
+from pairproxy.core.costs import PRIORS, Costs
 from pairproxy.core.errors import SlotsTaken, Unreachable
 from pairproxy.core.local import LocalEngines
 from pairproxy.core.models import EngineId, ModelName, Place, Request
@@ -198,3 +198,15 @@ def test_a_model_that_must_be_loaded_anew_is_a_cold_one() -> None:
     assert loads(8192) == {at(A): 5.0, at(B): 0.0}
     assert loads(4096) == {at(A): 0.0, at(B): 9.0}
     assert loads(None) == {at(A): 0.0, at(B): 0.0}
+
+
+def test_what_a_reload_throws_out_counts_too() -> None:
+    """Somebody will want it back: where nothing is lost, the same load is the better one."""
+    known = Known()
+    known.local.report(report(kind="ollama", context_tokens=4096))
+    known.nodes.report(document(B, kind="ollama", context_tokens=4096, rates=PRIORS["ollama"]), 0.0)
+    asked = ask("r", engine=GPU, path="/api/chat", context_tokens=8192, runner="num_ctx=8192")
+    known.pricing.runners.sent(at(A), asked)
+    other = replace(asked, context_tokens=32768, runner="num_ctx=32768")
+    found = known.pricing.candidates(other, (), known.pricing.occupancies(0.0), 0.0)
+    assert {one.place: (one.load_s, one.margin_s) for one in found} == {at(A): (5.0, 5.0), at(B): (5.0, 0.0)}
