@@ -2,7 +2,7 @@ import sys
 import zlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairproxy.core.dialects.coding import DECODED_BYTES, decoded
@@ -49,6 +49,7 @@ def test_no_coding_is_the_body_itself(coding: str) -> None:
     assert decoded(coding, BODY) is BODY
 
 
+@settings(deadline=None)
 @given(body=st.binary(max_size=200), coding=st.sampled_from(sorted(PACK)))
 def test_nothing_broken_raises(body: bytes, coding: str) -> None:
     """It is None."""

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairproxy.core.dialects.meter import TAIL_BYTES, Meter
@@ -43,6 +43,7 @@ def metered(
     return meter.outcome(complete), meter.usage()
 
 
+@settings(deadline=None)
 @given(step=st.integers(1, 400))
 def test_the_split_of_the_bytes_does_not_matter(step: int) -> None:
     """However the network cuts a reply, the meter reads the same of it."""

@@ -4,7 +4,7 @@ import itertools
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairproxy.core.dialects.meter import TAIL_BYTES, Meter
@@ -62,6 +62,7 @@ def answered(end: str) -> bytes:
         (Dialect.LLAMACPP, LLAMA * 3 + EVENT_TIMINGS + DONE, Usage(26, 16, 40, 0.25, 0.8, 1.5)),
     ],
 )
+@settings(deadline=None)
 @given(step=st.integers(1, 400), newline=st.sampled_from([b"\n", b"\r\n"]))
 def test_each_stream_ends_as_its_format_says(
     dialect: Dialect, body: bytes, usage: Usage, step: int, newline: bytes
@@ -88,6 +89,7 @@ def test_each_stream_ends_as_its_format_says(
         (Dialect.ANTHROPIC, b""),
     ],
 )
+@settings(deadline=None)
 @given(step=st.integers(1, 400))
 def test_a_stream_of_named_events_without_its_last_one_is_truncated(
     dialect: Dialect, body: bytes, step: int
@@ -110,6 +112,7 @@ def test_a_stream_of_named_events_without_its_last_one_is_truncated(
         (Dialect.LMSTUDIO, b'{"error":{"type":"model_not_found","message":"x"}}'),
     ],
 )
+@settings(deadline=None)
 @given(step=st.integers(1, 400))
 def test_an_error_in_a_stream_is_one_whatever_follows(dialect: Dialect, body: bytes, step: int) -> None:
     """Some formats end in good order after it; LM Studio calls even an unknown path a success."""
@@ -128,6 +131,7 @@ def test_a_last_record_of_any_length_is_known() -> None:
     assert metered(Dialect.RESPONSES, RESPONSES + response, step=5000) == (Outcome.DONE, Usage(26, 16, 40))
 
 
+@settings(deadline=None)
 @given(
     body=st.binary(max_size=300)
     | st.lists(st.sampled_from([ANTHROPIC, ANTHROPIC_END, RESPONSES, STUDIO_END, OLLAMA_END, DONE])).map(

@@ -3,7 +3,7 @@ import zlib
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairproxy.core.dialects import reading, routes
@@ -194,6 +194,7 @@ def test_a_form_is_read_for_its_model() -> None:
     assert read(ID, "/v1/audio/transcriptions", b'{"model":"m"}').stays == reading.UNREADABLE
 
 
+@settings(deadline=None)
 @given(
     body=st.binary(max_size=200)
     | st.dictionaries(

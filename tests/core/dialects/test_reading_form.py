@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairproxy.core.dialects.reading_form import PARTS_LIMIT, VALUE_BYTES, Form, read_form
@@ -58,6 +58,7 @@ def test_the_boundary_is_what_the_header_says(content_type: str, is_read: bool) 
     assert (read_form(MODEL + END, content_type) is not None) is is_read
 
 
+@settings(deadline=None)
 @given(body=st.binary(max_size=300))
 def test_no_form_is_too_odd(body: bytes) -> None:
     """Only a name that is no text raises."""

@@ -2,7 +2,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairproxy.core.dialects.reading_json import Ambiguous, is_nothing, items_of, read_fields, text_of
@@ -21,6 +21,7 @@ def raw(text: bytes) -> msgspec.Raw:
     return read_fields(b'{"x":' + text + b"}")["x"]
 
 
+@settings(deadline=None)
 @given(pairs=st.lists(st.tuples(KEYS, VALUES), max_size=5), space=st.lists(SPACE, min_size=4, max_size=4))
 def test_an_object_is_read_if_no_key_stands_there_twice(
     pairs: list[tuple[str, object]], space: list[str]
