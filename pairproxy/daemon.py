@@ -25,6 +25,7 @@ from pairproxy.config import Settings, cache_dir, parse_listen
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.errors import NothingToServe
 from pairproxy.core.models import EngineId, NodeId, Place
+from pairproxy.core.residency import Residency
 from pairproxy.core.scheduler import Rules, Scheduler
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.engines.finder import find_engines, nothing_found, with_a_client_port
@@ -39,6 +40,7 @@ from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.listening import bind, bind_plain, port_of
 from pairproxy.proxy.peer_port import PeerPort
 from pairproxy.proxy.server import Port
+from pairproxy.proxy.unloading import Unloading
 from pairproxy.security import tls
 from pairproxy.security.identity import Identity, load_or_create
 from pairproxy.security.private_files import ensure_private_directory, exclusive, write_private
@@ -164,6 +166,8 @@ class Daemon:
         self._publisher = Publisher(self._scheduler, name, self._clock.now, settings.peers.state_interval_s)
         self._dispatcher.listen(self._ledger.record)
         self._dispatcher.listen(self._publisher.heard)
+        self._residency = Residency(identity.device_id)
+        self._dispatcher.listen(self._residency.heard)
         self._book = PeerBook(
             self._dispatcher.tell,
             self._clock.now,
@@ -214,7 +218,8 @@ class Daemon:
     async def _open_ports(
         self, identity: Identity, trust: TrustStore, sockets: _Sockets, view: View, stack: AsyncExitStack
     ) -> None:
-        limits, gate = self._settings.limits, Gate()
+        limits, gate, own = self._settings.limits, Gate(), identity.device_id
+        unloading = Unloading(self._residency, self._route, self._spawn)
         ports: list[tuple[Port, socket.socket, ssl.SSLContext | None]] = []
         for sock in sockets.peers:
             trusted = [record.certificate for record in trust.peers()]
@@ -223,9 +228,7 @@ class Daemon:
         for engine, bound in sockets.clients.items():
             for sock in bound:
                 kind = kinds[engine]
-                client = ClientPort(
-                    identity.device_id, engine, self._dispatcher, self._route, limits, gate, kind
-                )
+                client = ClientPort(own, engine, self._dispatcher, self._route, limits, gate, unloading, kind)
                 ports.append((client, sock, None))
         admin = AdminPort(view.status, view.report, self._is_ready, limits, gate)
         ports += [(admin, sock, None) for sock in sockets.admin]
@@ -246,6 +249,7 @@ class Daemon:
             peer_of,
             self._publisher.stream,
             self._engines.authority,
+            self._residency,
         )
 
     def _discovery(self, identity: Identity, file: DaemonFile) -> Discovery | None:

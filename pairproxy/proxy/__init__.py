@@ -3,6 +3,7 @@
 client_port.py   the engine's well-known port, loopback, plain HTTP: gate -> dialect -> dispatcher -> forward
 peer_port.py     mutual TLS: inference for this node's engines, and state documents; nothing else
 gate.py          Host and Origin: no web page and no rebound name gets in
+unloading.py     unloading a model also where this node's requests made peers load it
 cors.py          what web pages are told: Ollama's rules
 body.py          reading a request body within its limits
 forward.py       one attempt: request out, reply back, chunk by chunk, unchanged

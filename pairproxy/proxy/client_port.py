@@ -6,25 +6,26 @@
 """
 
 import uuid
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 
 from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
-from pairproxy.core.errors import PairproxyError, QueueFull, Unreachable
-from pairproxy.core.models import EngineId, NodeId, Place, Request, RequestId
+from pairproxy.core.errors import PairproxyError, QueueFull, Unreachable, UpstreamError
+from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Request, RequestId
 from pairproxy.dispatcher import Attempt, Dispatcher
 from pairproxy.proxy import cors, headers
 from pairproxy.proxy.body import once, read_body, say_continue, stream_body
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.form import check_form
-from pairproxy.proxy.forward import Route, body_for, forward
+from pairproxy.proxy.forward import Route, body_for, forward, hand_back
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.server import Port
 from pairproxy.proxy.tunnel import is_websocket, tunnel, upgrading
-from pairproxy.upstreams import Outgoing, Reply, Upstream
+from pairproxy.proxy.unloading import Unloading
+from pairproxy.upstreams import Outgoing, Upstream
 
 _RUN_NAME_LENGTH = 64
 _OLD_CLIENT = "its client cannot read what a peer sends"
@@ -41,6 +42,7 @@ class ClientPort(Port):
         route: Route,
         limits: Limits,
         gate: Gate,
+        unloading: Unloading,
         kind: str = "ollama",
     ) -> None:
         """``kind`` of the engine, whose rules for web pages hold here (cors)."""
@@ -51,6 +53,7 @@ class ClientPort(Port):
         self._route = route
         self._limits = limits
         self._gate = gate
+        self._unloading = unloading
         self._kind = kind
         self._rules = cors.rules_for(kind)
 
@@ -93,6 +96,9 @@ class ClientPort(Port):
         say_continue(request)
         body = await read_body(request, self._limits)
         asked = self._asked(request, body)
+        if asked.unloads and not asked.local_only and asked.stays is None:
+            await self._unload(request, body, asked.model, downstream)
+            return
         async with aclosing(self._dispatcher.attempts(asked)) as attempts:
             async for attempt in attempts:
                 async with attempt:
@@ -129,15 +135,40 @@ class ClientPort(Port):
                 (headers.ENGINE, attempt.place.engine),
             )
             return Outgoing("POST", request.raw_path, headers.to_peer(raw, body, own), body)
+        return self._to_engine(request, body, body_for(attempt, body))
+
+    def _to_engine(self, request: web.BaseRequest, body: bytes, content: bytes | None = None) -> Outgoing:
+        """The request for an engine of this node, with another body if ``content`` is one."""
+        fields = headers.to_engine(request.raw_headers)
+        if content is None or content is body:
+            content = body
+        else:
+            fields = headers.with_length(fields, content)
         is_chunked = "Transfer-Encoding" in request.headers
-        fields, content = headers.to_engine(raw), body_for(attempt, body)
         return Outgoing(
             request.method,
             request.raw_path,
-            fields if content is body else headers.with_length(fields, content),
+            fields,
             once(content) if is_chunked else content,
             version=(request.version.major, request.version.minor),
         )
+
+    async def _unload(
+        self, request: web.BaseRequest, body: bytes, model: ModelName, downstream: Downstream
+    ) -> None:
+        """Unload a model here and wherever we had it loaded: beside the slots, as engines do it."""
+        told = request.raw_path, request.raw_headers, body
+        places = self._unloading.tell_peers(model, *told)
+        reply = await self._own_upstream().send(self._to_engine(request, body))
+        if reply.status == 404 and places:  # the catalogue showed a model that only peers have
+            with suppress(UpstreamError):
+                answer = await self._unloading.ask(places[0], *told)
+                if answer.status == 200:
+                    reply.abandon()
+                    await hand_back(answer, downstream, is_from_peer=True)
+                    return
+                answer.abandon()
+        await hand_back(reply, downstream)
 
     async def _pass_through(self, request: web.BaseRequest, downstream: Downstream) -> None:
         """Hand a request to the engine of this port unread, and its reply back."""
@@ -152,7 +183,7 @@ class ClientPort(Port):
             version=(request.version.major, request.version.minor),
         )
         reply = await self._own_upstream().send(outgoing)
-        await self._hand_back(reply, downstream)
+        await hand_back(reply, downstream)
 
     async def _preflight(self, request: web.BaseRequest, downstream: Downstream) -> None:
         """Let the engine say what a page may ask; say it where it cannot, or has other rules."""
@@ -170,24 +201,13 @@ class ClientPort(Port):
         if reply.is_switched:
             await tunnel(request, reply, self._limits.relay_buffer_bytes)
         else:
-            await self._hand_back(reply, downstream)
+            await hand_back(reply, downstream)
 
     def _own_upstream(self) -> Upstream:
         return self._route.upstream(Place(self._own, self._engine))
-
-    async def _hand_back(self, reply: Reply, downstream: Downstream) -> None:
-        try:
-            downstream.begin(reply, is_from_peer=False)
-            await reply.relay(downstream.write, _unseen, downstream.drain, downstream.buffered)
-        finally:
-            reply.abandon()
 
 
 def _page(request: web.BaseRequest) -> str | None:
     """The origin of a page of another address, let in by the gate; None: no page asks, or the port's own."""
     origin = request.headers.get("Origin")
     return None if origin is None or cors.is_own(origin, request.headers.get("Host", "")) else origin
-
-
-def _unseen(data: bytes) -> None:
-    """What passes through is metered by nobody."""

@@ -69,6 +69,19 @@ def body_for(attempt: Attempt, body: bytes) -> bytes:
     return body if called is None else renamed(body, called) or body
 
 
+async def hand_back(reply: Reply, downstream: Downstream, *, is_from_peer: bool = False) -> None:
+    """Give a client a reply that nobody meters. Raises ReplyTruncated."""
+    try:
+        downstream.begin(reply, is_from_peer)
+        await reply.relay(downstream.write, _unseen, downstream.drain, downstream.buffered)
+    finally:
+        reply.abandon()
+
+
+def _unseen(data: bytes) -> None:
+    """What passes through is metered by nobody."""
+
+
 async def _relay(
     reply: Reply, attempt: Attempt, downstream: Downstream, is_peer: bool, shown: Iterable[tuple[str, str]]
 ) -> None:

@@ -13,13 +13,14 @@ from aiohttp import web
 from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
 from pairproxy.core.errors import BadRequest, NotAllowed, PairproxyError, QueueFull, SlotsTaken
-from pairproxy.core.models import Dialect, EngineId, NodeId, Request, RequestId
+from pairproxy.core.models import Dialect, EngineId, NodeId, Place, Request, RequestId
+from pairproxy.core.residency import Residency
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.proxy import headers
 from pairproxy.proxy.body import read_body
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.form import check_form
-from pairproxy.proxy.forward import Route, body_for, forward
+from pairproxy.proxy.forward import Route, body_for, forward, hand_back
 from pairproxy.proxy.server import Port
 from pairproxy.security.tls import peer_certificate
 from pairproxy.upstreams import Outgoing
@@ -43,6 +44,7 @@ class PeerPort(Port):
         peer_of: PeerOf,
         send_state: SendState,
         authority_of: Callable[[EngineId], str],
+        residency: Residency,
     ) -> None:
         super().__init__(self._handle, limits)
         self._dispatcher = dispatcher
@@ -51,6 +53,7 @@ class PeerPort(Port):
         self._peer_of = peer_of
         self._send_state = send_state
         self._authority_of = authority_of
+        self._residency = residency
         self._open: dict[NodeId, int] = {}
         self._serving: set[RequestId] = set()
 
@@ -91,6 +94,9 @@ class PeerPort(Port):
             raise NotAllowed("Peers may ask for inference and nothing else.")
         body = await read_body(request, self._limits)
         asked = self._asked(request, peer, body)
+        if asked.unloads:
+            await self._unload(asked, request, body, downstream)
+            return downstream.written()
         if asked.id in self._serving:
             raise SlotsTaken("This attempt is being served already.")
         self._serving.add(asked.id)
@@ -111,6 +117,17 @@ class PeerPort(Port):
                     fields = headers.to_peer(request.raw_headers, content, own)
                     outgoing = Outgoing("POST", request.raw_path, fields, content)
                     await forward(attempt, self._route, outgoing, downstream)
+
+    async def _unload(
+        self, asked: Request, request: web.BaseRequest, body: bytes, downstream: Downstream
+    ) -> None:
+        """Unload a model that nobody but this peer has used lately."""
+        residency, engine, peer = self._residency, asked.engine, asked.origin
+        if not engine or not peer or not residency.may_unload(asked.model, peer, self._dispatcher.now()):
+            raise NotAllowed("Others use this model.")
+        fields = headers.to_peer(request.raw_headers, body, (("Host", self._authority_of(engine)),))
+        upstream = self._route.upstream(Place(residency.own, engine))
+        await hand_back(await upstream.send(Outgoing("POST", request.raw_path, fields, body)), downstream)
 
     def _asked(self, request: web.BaseRequest, peer: NodeId, body: bytes) -> Request:
         fields = request.headers

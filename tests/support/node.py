@@ -27,6 +27,7 @@ from pairproxy.core.models import (
     ReplicaState,
     StateDocument,
 )
+from pairproxy.core.residency import Residency
 from pairproxy.core.scheduler import PROTOCOL, Rules, Scheduler
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.peers.exchange import Publisher
@@ -35,6 +36,7 @@ from pairproxy.proxy.forward import Route
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.listening import bind, port_of
 from pairproxy.proxy.peer_port import PeerPort
+from pairproxy.proxy.unloading import Unloading
 from pairproxy.security import tls
 from pairproxy.security.identity import Identity, load_or_create
 from pairproxy.upstreams import Reachable, Upstream
@@ -105,7 +107,9 @@ class Node:
         self.ledger = Ledger()
         self.scheduler = Scheduler(self.id, rules)
         self.dispatcher = Dispatcher(self.scheduler, MonotonicClock(), settle, self._spawn)
+        self.residency = Residency(self.id)
         self.dispatcher.listen(self.ledger.record)
+        self.dispatcher.listen(self.residency.heard)
         self.paired: dict[bytes, NodeId] = {}
         self.port = self.peer_port_number = 0
         self._engine = engine
@@ -130,13 +134,20 @@ class Node:
         await self._group.__aenter__()
         self.upstream = Upstream(self._engine, limits=self.limits)
         route = Route(self._upstream, lambda place: place.node != self.id, self._shows_headers)
+        unloading = Unloading(self.residency, route, self._spawn)
         self.client_port = ClientPort(
-            self.id, ENGINE, self.dispatcher, route, self.limits, Gate("testhost"), self._kind
+            self.id, ENGINE, self.dispatcher, route, self.limits, Gate("testhost"), unloading, self._kind
         )
         publisher = Publisher(self.scheduler, "test", self.dispatcher.now, 0.5)
         self.dispatcher.listen(publisher.heard)
         self.peer_port = PeerPort(
-            self.dispatcher, route, self.limits, self.paired.get, publisher.stream, lambda _: "engine.test"
+            self.dispatcher,
+            route,
+            self.limits,
+            self.paired.get,
+            publisher.stream,
+            lambda _: "engine.test",
+            self.residency,
         )
         (sock,) = bind("127.0.0.1", 0, "")
         self.port = port_of(sock)
