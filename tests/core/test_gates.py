@@ -54,6 +54,17 @@ def test_an_old_ollama_lacks_the_newer_paths(path: str, version: str, does: bool
     assert fits(to(path), "ollama", version, REPLICA) is does
 
 
+@pytest.mark.parametrize(
+    ("coding", "kinds"),
+    [("", "ollama lmstudio openai"), ("zstd", "ollama"), ("gzip", "lmstudio"), ("br", "")],
+)
+def test_an_encoded_body_goes_to_engines_that_read_it(coding: str, kinds: str) -> None:
+    """Ollama reads zstd, LM Studio gzip; any other coding is between the client and the called engine."""
+    request = to("/v1/chat/completions", coding=coding)
+    can = [kind for kind in ("ollama", "lmstudio", "openai") if fits(request, kind, "", REPLICA)]
+    assert can == kinds.split()
+
+
 def test_only_ollama_is_judged_by_its_version() -> None:
     """Other engines count in other ways."""
     assert fits(to("/v1/messages"), "llamacpp", "0.1.0", REPLICA)
@@ -90,11 +101,13 @@ def test_a_window_that_is_asked_for_is_given() -> None:
 
 
 def test_an_alias_serves_what_can_be_renamed() -> None:
-    """A form keeps the model's name between its files, where it is not looked for."""
+    """A form has the name between its files, a compressed body within: it is not looked for there."""
     alias = replace(REPLICA, called="org/M", capabilities=None)
     assert fits(to("/v1/chat/completions"), "openai", "", alias)
     assert not fits(to("/v1/audio/transcriptions"), "openai", "", alias)
     assert fits(to("/v1/audio/transcriptions"), "openai", "", replace(alias, called=None))
+    assert not fits(to("/v1/chat/completions", coding="zstd"), "ollama", "", alias)
+    assert fits(to("/v1/chat/completions", coding="zstd"), "ollama", "", replace(alias, called=None))
 
 
 def test_another_window_than_the_loaded_one_is_a_reload() -> None:
