@@ -39,15 +39,20 @@ def fits(
 
     ``enough_tokens`` is the window of the engine that was called: one as wide does no worse.
     """
-    row = routes.inference(request.path)
     return (
         kind in routes.engine_kinds(request.path)
         and kind in CODINGS.get(request.coding, ())
         and _has_path(request.path, kind, version)
         and (replica.capabilities is None or request.needs - UNCHECKED <= replica.capabilities)
         and _is_wide_enough(request, kind, replica, enough_tokens)
-        and not (replica.called is not None and row is not None and row.is_form)  # only JSON can be renamed
+        and (replica.called is None or _can_be_renamed(request))
     )
+
+
+def _can_be_renamed(request: Request) -> bool:
+    """Whether the model's name stands in the body as plain JSON (dialects.rename)."""
+    row = routes.inference(request.path)
+    return row is not None and not row.is_form and request.coding in ("", "identity")
 
 
 def _has_path(path: str, kind: str, version: str) -> bool:

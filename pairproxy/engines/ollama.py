@@ -16,8 +16,10 @@ from pairproxy.engines.ollama_show import Content, OllamaShow, read_capabilities
 HEX = frozenset(string.hexdigits)
 
 
-_Model = tuple[str, Content, dict[str, Any]]
+_Model = tuple[ModelName, Content, dict[str, Any]]
 """(canonical name, content, entry in /api/tags)."""
+_Windows = dict[tuple[ModelName, str], int | None]
+"""(canonical name, digest) of what is loaded -> its window in tokens, None where it is not told."""
 
 
 class OllamaEngine(FoundEngine):
@@ -47,19 +49,19 @@ class OllamaEngine(FoundEngine):
         await self._show.learn(content for _, content, _ in loaded_first)
         return self._report(said, None, self._replicas(models, windows), texts)
 
-    def _replicas(
-        self, models: list[_Model], windows: dict[tuple[str, str], int | None]
-    ) -> Iterator[tuple[Replica, bool]]:
+    def _replicas(self, models: list[_Model], windows: _Windows) -> Iterator[tuple[Replica, bool]]:
         for name, content, entry in models:
             shown = self._show.of(content)
             if shown.is_remote:
                 continue
             replica = Replica(
-                ModelName(name),
+                name,
                 f"sha256:{content.digest}",
                 windows.get((name, content.digest)),
                 shown.facts,
-                shown.capabilities or read_capabilities(entry.get("capabilities")),
+                read_capabilities(entry.get("capabilities"))
+                if shown.capabilities is None
+                else shown.capabilities,
             )
             yield replica, (name, content.digest) in windows
 
@@ -74,8 +76,7 @@ def _models(tags: Any) -> list[_Model]:
     return found
 
 
-def _windows(loaded: Any) -> dict[tuple[str, str], int | None]:
-    """The window of each (canonical name, digest) that is loaded, None where it is not told."""
+def _windows(loaded: Any) -> _Windows:
     windows = {}
     for entry in entries(loaded, "models"):
         name, digest = model_name(entry.get("name")), _digest(entry)
