@@ -63,7 +63,8 @@ def read(
     try:
         if row.is_form:
             return _read_form(request, plain, content_type)
-        return _read_json(request, row, read_fields(plain), kind)
+        read = _read_json(request, row, read_fields(plain), kind)
+        return replace(read, stays=reading_ties.FILE) if reading_ties.FILE_MARK in plain else read
     except Ambiguous:
         return replace(request, stays=AMBIGUOUS)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

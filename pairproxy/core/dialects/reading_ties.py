@@ -29,6 +29,9 @@ HOSTED = (
 """How the types of tools begin that the engine uses by itself, with what this machine may do."""
 
 OWN_TOOLS = TIES["mcp_servers"]
+FILE = "it names a file that one engine keeps"
+FILE_MARK = b'"file_id"'
+"""Names such a file, wherever it stands: inside a text its last quote is escaped."""
 FETCHES = "it names media that the engine would fetch"
 KEPT = "its reply is kept for a later request"
 HOLDS = "it would rule over the memory of a peer (keep_alive)"

@@ -169,6 +169,15 @@ def test_options_that_cannot_be_read_leave_it_too() -> None:
     assert read(ID, CHAT, b'{"model":"m","options":{"num_ctx":1,"num_ctx":2}}').stays == reading.AMBIGUOUS
 
 
+def test_a_file_that_one_engine_keeps_ties_the_request_to_it() -> None:
+    """Wherever in the body it is named; a text about it is only text."""
+    part = {"type": "input_file", "file_id": "file-1"}
+    assert (
+        asked("/v1/responses", input=[{"content": [part]}]).stays == "it names a file that one engine keeps"
+    )
+    assert asked("/v1/responses", input=json.dumps(part)).stays is None
+
+
 def test_an_encoded_body_is_read_from_a_copy() -> None:
     """It says how it is encoded; a coding that is not known stays."""
     plain = json.dumps({"model": "m", "messages": HELLO}).encode()
