@@ -5,12 +5,10 @@ Every task is born in that group, by name; what a part needs of a sibling it is 
 
 import asyncio
 import logging
-import os
 import socket
 import ssl
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,7 @@ from pairproxy.clock import MonotonicClock
 from pairproxy.config import Settings, cache_dir, parse_listen
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.errors import NothingToServe
-from pairproxy.core.models import EngineId, NodeId, Place
+from pairproxy.core.models import NodeId, Place
 from pairproxy.core.residency import Residency
 from pairproxy.core.scheduler import Rules, Scheduler
 from pairproxy.dispatcher import Dispatcher
@@ -34,10 +32,11 @@ from pairproxy.engines.ports import how_to_go_on
 from pairproxy.peers.book import PeerBook
 from pairproxy.peers.discovery import Discovery
 from pairproxy.peers.exchange import Publisher
+from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.client_port import ClientPort
 from pairproxy.proxy.forward import Route
 from pairproxy.proxy.gate import Gate
-from pairproxy.proxy.listening import bind, bind_plain, port_of
+from pairproxy.proxy.listening import Sockets, bind, bind_plain
 from pairproxy.proxy.peer_port import PeerPort
 from pairproxy.proxy.server import Port
 from pairproxy.proxy.unloading import Unloading
@@ -53,29 +52,6 @@ DRAIN_S = 30.0  # how long a stopping daemon lets running replies end; a second 
 LOCK_FILE = "daemon.lock"
 LOCK_TRIES = 10  # half a second, for one that is just ending
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Sockets:
-    """Everything this daemon listens on, bound before anything is started."""
-
-    clients: dict[EngineId, list[socket.socket]]
-    peers: list[socket.socket]
-    admin: list[socket.socket]
-
-    def close(self) -> None:
-        for sock in (*self.peers, *self.admin, *(sock for bound in self.clients.values() for sock in bound)):
-            sock.close()
-
-    def file(self, node: NodeId, name: str) -> DaemonFile:
-        return DaemonFile(
-            pid=os.getpid(),
-            node=node,
-            name=name,
-            admin_port=port_of(self.admin[0]),
-            peer_port=port_of(self.peers[0]) if self.peers else None,
-            client_ports={str(engine): port_of(sockets[0]) for engine, sockets in self.clients.items()},
-        )
 
 
 class Daemon:
@@ -136,7 +112,7 @@ class Daemon:
 
     # --- building ---------------------------------------------------------------------------------------
 
-    def _bind(self, trust: TrustStore) -> _Sockets:
+    def _bind(self, trust: TrustStore) -> Sockets:
         """Take every port, or say who has it. The peer port stays closed until somebody is paired."""
         settings = self._settings
         clients = {
@@ -148,7 +124,7 @@ class Daemon:
         if trust.peers():
             where = parse_listen(settings.peers.listen, "peers.listen")
             peers = bind(*where, "Set peers.listen to another port in config.toml.")[:1]
-        return _Sockets(clients, peers, bind_plain(settings.admin.listen, "admin.listen", _OTHER_ADMIN))
+        return Sockets(clients, peers, bind_plain(settings.admin.listen, "admin.listen", _OTHER_ADMIN))
 
     def _wire(self, identity: Identity, trust: TrustStore) -> None:
         settings = self._settings
@@ -177,6 +153,13 @@ class Daemon:
         self._route = Route(
             self._upstream, lambda place: place.node != identity.device_id, settings.debug.headers
         )
+        self._catalogue = Catalogue(
+            self._scheduler,
+            self._route,
+            settings.limits,
+            self._clock.now,
+            is_merged=settings.routing.catalogue == "merged",
+        )
         for record in trust.peers():
             if record.i_may_use:
                 self._book.add(record)
@@ -189,7 +172,7 @@ class Daemon:
         self,
         identity: Identity,
         trust: TrustStore,
-        sockets: _Sockets,
+        sockets: Sockets,
         on_ready: Callable[[DaemonFile], None],
         stack: AsyncExitStack,
     ) -> None:
@@ -216,7 +199,7 @@ class Daemon:
             task.cancel()
 
     async def _open_ports(
-        self, identity: Identity, trust: TrustStore, sockets: _Sockets, view: View, stack: AsyncExitStack
+        self, identity: Identity, trust: TrustStore, sockets: Sockets, view: View, stack: AsyncExitStack
     ) -> None:
         limits, gate, own = self._settings.limits, Gate(), identity.device_id
         unloading = Unloading(self._residency, self._route, self._spawn)
@@ -227,8 +210,17 @@ class Daemon:
         kinds = {engine.id: engine.kind for engine in self._engines.engines}
         for engine, bound in sockets.clients.items():
             for sock in bound:
-                kind = kinds[engine]
-                client = ClientPort(own, engine, self._dispatcher, self._route, limits, gate, unloading, kind)
+                client = ClientPort(
+                    own,
+                    engine,
+                    self._dispatcher,
+                    self._route,
+                    limits,
+                    gate,
+                    unloading,
+                    kinds[engine],
+                    self._catalogue,
+                )
                 ports.append((client, sock, None))
         admin = AdminPort(view.status, view.report, self._is_ready, limits, gate)
         ports += [(admin, sock, None) for sock in sockets.admin]
@@ -250,6 +242,7 @@ class Daemon:
             self._publisher.stream,
             self._engines.authority,
             self._residency,
+            self._catalogue,
         )
 
     def _discovery(self, identity: Identity, file: DaemonFile) -> Discovery | None:

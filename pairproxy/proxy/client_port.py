@@ -18,6 +18,7 @@ from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Request, R
 from pairproxy.dispatcher import Attempt, Dispatcher
 from pairproxy.proxy import cors, headers
 from pairproxy.proxy.body import once, read_body, say_continue, stream_body
+from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.form import check_form
 from pairproxy.proxy.forward import Route, body_for, forward, hand_back
@@ -44,8 +45,9 @@ class ClientPort(Port):
         gate: Gate,
         unloading: Unloading,
         kind: str = "ollama",
+        catalogue: Catalogue | None = None,
     ) -> None:
-        """``kind`` of the engine, whose rules for web pages hold here (cors)."""
+        """``kind`` of the engine, whose rules for web pages hold here (cors); no ``catalogue``: its lists."""
         super().__init__(self._handle, limits, waits_for_half_closed=True)
         self._own = own
         self._engine = engine
@@ -56,6 +58,7 @@ class ClientPort(Port):
         self._unloading = unloading
         self._kind = kind
         self._rules = cors.rules_for(kind)
+        self._catalogue = catalogue
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         downstream = Downstream(request)
@@ -67,10 +70,10 @@ class ClientPort(Port):
                 await self._upgrade(request, downstream)
             elif request.method == "OPTIONS" and self._rules is not cors.Rules.KEPT:
                 await self._preflight(request, downstream)
-            elif dialect is None:
-                await self._pass_through(request, downstream)
-            else:
+            elif dialect is not None:
                 await self._infer(request, downstream)
+            elif not (self._catalogue and await self._catalogue.answer(request, self._engine, downstream)):
+                await self._pass_through(request, downstream)
         except PairproxyError as error:
             downstream.fail(words, error)
         except ConnectionError:

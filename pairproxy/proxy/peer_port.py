@@ -1,4 +1,4 @@
-"""The peer port: mutual TLS, inference for this node's own engines, and state documents. Nothing else.
+"""The peer port: mutual TLS, inference for this node's own engines, their models, and state documents.
 
 Every request is checked against the trust store anew: who was forgotten a second ago gets nothing, also on
 a connection that is open. A peer's request is served here or refused; it is never sent on.
@@ -18,6 +18,7 @@ from pairproxy.core.residency import Residency
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.proxy import headers
 from pairproxy.proxy.body import read_body
+from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.form import check_form
 from pairproxy.proxy.forward import Route, body_for, forward, hand_back
@@ -26,6 +27,7 @@ from pairproxy.security.tls import peer_certificate
 from pairproxy.upstreams import Outgoing
 
 STATE_PATH = "/pairproxy/state"
+CATALOGUE_PATH = "/pairproxy/catalogue"
 
 PeerOf = Callable[[bytes], NodeId | None]
 """The paired node that a certificate (DER) belongs to, now."""
@@ -45,6 +47,7 @@ class PeerPort(Port):
         send_state: SendState,
         authority_of: Callable[[EngineId], str],
         residency: Residency,
+        catalogue: Catalogue,
     ) -> None:
         super().__init__(self._handle, limits)
         self._dispatcher = dispatcher
@@ -54,6 +57,7 @@ class PeerPort(Port):
         self._send_state = send_state
         self._authority_of = authority_of
         self._residency = residency
+        self._catalogue = catalogue
         self._open: dict[NodeId, int] = {}
         self._serving: set[RequestId] = set()
 
@@ -90,8 +94,13 @@ class PeerPort(Port):
         check_form(request)
         if request.method == "GET" and request.raw_path == STATE_PATH:
             return await self._send_state(request, peer)
+        if request.method == "GET" and request.raw_path == CATALOGUE_PATH:
+            return web.Response(body=self._catalogue.own(), content_type="application/json")
+        if request.method == "POST" and routes.path_of(request.raw_path) == "/api/show":
+            await self._catalogue.show.to_peer(request, self._authority_of, downstream)
+            return downstream.written()
         if routes.inference_dialect(request.method, request.raw_path) is None:
-            raise NotAllowed("Peers may ask for inference and nothing else.")
+            raise NotAllowed("Peers may ask for inference, and what models there are, and nothing else.")
         body = await read_body(request, self._limits)
         asked = self._asked(request, peer, body)
         if asked.unloads:

@@ -81,3 +81,22 @@ def test_the_length_of_another_body_is_told_anew() -> None:
     assert headers.with_length(sent, b"12345") == pairs("Host: x", "content-LENGTH: 5", "Accept: */*")
     chunked = pairs("Transfer-Encoding: chunked")
     assert headers.with_length(chunked, b"12345") == chunked
+
+
+def test_a_peer_learns_more_only_where_it_is_named() -> None:
+    """One request may take one more header along."""
+    sent = pairs("User-Agent: agent", "Cookie: a", "Accept: */*")
+    also = frozenset({b"user-agent"})
+    assert headers.to_peer(sent, b"{}", (), also) == pairs(
+        "User-Agent: agent", "Accept: */*", "Content-Length: 2"
+    )
+
+
+def test_a_list_that_is_made_anew_has_neither_conditions_nor_the_old_ones_marks() -> None:
+    """What asks for less than the whole, and what names or measures the body that was replaced."""
+    asked = pairs("Host: x", 'If-None-Match: "1"', "RANGE: bytes=0-1", "If-Modified-Since: d")
+    assert headers.unconditional(asked) == pairs("Host: x")
+    told = pairs(
+        "Content-Type: a/b", "Content-Length: 3", 'ETag: "1"', "Transfer-Encoding: chunked", "Vary: Origin"
+    )
+    assert headers.without_body(told) == pairs("Content-Type: a/b", "Vary: Origin")

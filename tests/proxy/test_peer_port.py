@@ -92,9 +92,12 @@ def test_a_peer_that_was_forgotten_is_refused_on_its_open_connection() -> None:
 
 
 FORBIDDEN = [
-    *(f"POST /api/{name}" for name in ("pull", "create", "push", "copy", "show", "blobs/sha256:x", "tags")),
+    *(f"POST /api/{name}" for name in ("pull", "create", "push", "copy", "show/", "blobs/sha256:x", "tags")),
     "DELETE /api/delete",
     "GET /api/tags",
+    "GET /api/show",
+    "POST /pairproxy/catalogue",
+    "GET /pairproxy/catalogue/",
     "GET /",
     "GET /api/chat",
     "PUT /api/chat",

@@ -14,8 +14,9 @@ from pairproxy.config import Limits
 from pairproxy.core.accounting.ledger import Ledger, RequestRecord
 from pairproxy.core.commands import Command
 from pairproxy.core.errors import Unreachable
-from pairproxy.core.events import EngineReported, Event, NodeLost, NodeReported
+from pairproxy.core.events import CatalogueReported, EngineReported, Event, NodeLost, NodeReported
 from pairproxy.core.models import (
+    CatalogueEntry,
     EngineId,
     EngineReport,
     EngineState,
@@ -31,6 +32,7 @@ from pairproxy.core.residency import Residency
 from pairproxy.core.scheduler import PROTOCOL, Rules, Scheduler
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.peers.exchange import Publisher
+from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.client_port import ClientPort
 from pairproxy.proxy.forward import Route
 from pairproxy.proxy.gate import Gate
@@ -100,6 +102,9 @@ class Node:
         models: Iterable[Replica] = (REPLICA,),
         shows_headers: bool = False,
         kind: str = "ollama",
+        catalogue: Iterable[CatalogueEntry] = (),
+        is_merged: bool = True,
+        engine_kind: str = "paced",
     ) -> None:
         self.identity = identity(name)
         self.id = self.identity.device_id
@@ -113,7 +118,9 @@ class Node:
         self.paired: dict[bytes, NodeId] = {}
         self.port = self.peer_port_number = 0
         self._engine = engine
-        self._report = EngineReport(ENGINE, "paced", "1", slots, tuple((one, True) for one in models))
+        replicas = tuple((one, True) for one in models)
+        self._report = EngineReport(ENGINE, engine_kind, "1", slots, replicas, tuple(catalogue))
+        self._is_merged = is_merged
         self._shows_headers = shows_headers
         self._kind = kind
         self._peers: dict[NodeId, Upstream] = {}
@@ -135,8 +142,19 @@ class Node:
         self.upstream = Upstream(self._engine, limits=self.limits)
         route = Route(self._upstream, lambda place: place.node != self.id, self._shows_headers)
         unloading = Unloading(self.residency, route, self._spawn)
+        self.catalogue = Catalogue(
+            self.scheduler, route, self.limits, self.dispatcher.now, is_merged=self._is_merged
+        )
         self.client_port = ClientPort(
-            self.id, ENGINE, self.dispatcher, route, self.limits, Gate("testhost"), unloading, self._kind
+            self.id,
+            ENGINE,
+            self.dispatcher,
+            route,
+            self.limits,
+            Gate("testhost"),
+            unloading,
+            self._kind,
+            self.catalogue,
         )
         publisher = Publisher(self.scheduler, "test", self.dispatcher.now, 0.5)
         self.dispatcher.listen(publisher.heard)
@@ -148,6 +166,7 @@ class Node:
             publisher.stream,
             lambda _: "engine.test",
             self.residency,
+            self.catalogue,
         )
         (sock,) = bind("127.0.0.1", 0, "")
         self.port = port_of(sock)
@@ -201,6 +220,8 @@ class Node:
         at = self.dispatcher.now()
         document = other.scheduler.document_for(self.id, "epoch", next(_sequence), "other", at)
         self.dispatcher.tell(NodeReported(at, document))
+        if document.catalogue != self.scheduler.nodes.catalogues.content(document.node):
+            self.dispatcher.tell(CatalogueReported(at, other.scheduler.local.catalogue()))
 
     def hear_of(self, peer: Identity, slots: int = 1, rates: Rates = FAST) -> None:
         """Take in a made-up state document of a peer that is no Node."""
