@@ -44,6 +44,7 @@ class Client:
 
 OLLAMA = (*CHAT, "generate", "embeddings", "listing", "running", "showing")
 RESPONSES = ("responses", "responses_stream")
+SOCKETS = ("chat", "stream", "error", "abort", "listing", "running")
 CLIENTS = (
     Client(("ollama",), "drive_ollama.py", "ollama", OLLAMA),
     Client(
@@ -68,6 +69,8 @@ CLIENTS = (
     ),
     Client(("@anthropic-ai/sdk",), "drive_npm_anthropic.mjs", "anthropic", (*CHAT, "text_stream")),
     Client(("ai", "@ai-sdk/openai-compatible"), "drive_npm_ai.mjs", "openai", (*CHAT, "embeddings")),
+    Client(("lmstudio",), "drive_lmstudio.py", "lmstudio", SOCKETS),
+    Client(("@lmstudio/sdk",), "drive_npm_lmstudio.mjs", "lmstudio", SOCKETS),
 )
 
 

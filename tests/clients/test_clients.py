@@ -1,84 +1,15 @@
 """The official clients, unmodified: what each gets through two nodes is what the engine itself gives."""
 
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 import pytest
 
 from pairproxy.api.schema import Record
 from tests.clients.clients import CLIENTS, Client, failed, run
 from tests.clients.environments import CannotPrepare
-from tests.e2e.test_clients import engine_ports, is_free
-from tests.support.daemons import Daemons, Node, settings, until
-from tests.support.embedded import model_cache
-from tests.support.engine_thread import in_thread
-from tests.support.fake_ollama import MODEL as FAKE_MODEL
-from tests.support.fake_ollama import ollama_surface
+from tests.clients.scenes import Scene
+from tests.e2e.test_clients import is_free
+from tests.support.daemons import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # the first of them may install the clients
-
-EMBEDDED_MODEL = "smollm2:135m"
-TURNS = {"policy": "least-busy"}  # one request here, the next there: both nodes serve each client
-
-
-@dataclass
-class Scene:
-    """Two paired nodes, and where the engine of the first answers without a proxy."""
-
-    nodes: list[Node]
-    model: str
-    engine: dict[str, str]
-    """URL by dialect."""
-    may_fail: set[str]
-    """Calls that the engine itself does not know; ``error`` always may."""
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.nodes[0].port}"
-
-    def records(self) -> dict[str, Record]:
-        return {record.request: record for record in self.nodes[0].report().records}
-
-
-@pytest.fixture(scope="module")
-def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """Two nodes with embedded engines: a real model, real sampling, llama.cpp's own bytes."""
-    model_cache()
-    with Daemons(tmp_path_factory.mktemp("embedded")) as daemons:
-        for name in "AB":
-            daemons.home(name, settings("embedded", routing=TURNS))
-        daemons.pair("A", "B")
-        nodes = daemons.start("A", "B")
-        daemons.until_connected()
-        face, llama = (f"http://127.0.0.1:{port}" for port in engine_ports(nodes[0]))
-        # llama.cpp answers for any name, and has no path for one model of its list.
-        engine = {"ollama": face, "openai": llama, "anthropic": llama}
-        yield Scene(nodes, EMBEDDED_MODEL, engine, {"retrieving"})
-
-
-@pytest.fixture(scope="module")
-def fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """Two nodes before engines that answer with the real Ollama's documented bytes."""
-    directory = tmp_path_factory.mktemp("fake")
-    with (
-        in_thread(ollama_surface()) as first,
-        in_thread(ollama_surface()) as second,
-        Daemons(directory) as daemons,
-    ):
-        for name, engine in (("A", first), ("B", second)):
-            daemons.home(name, settings_for({"kind": "ollama", "url": engine.url, "listen": "127.0.0.1:0"}))
-        daemons.pair("A", "B")
-        nodes = daemons.start("A", "B")
-        daemons.until_connected()
-        dialects = dict.fromkeys(("ollama", "openai", "anthropic"), first.url)
-        yield Scene(nodes, FAKE_MODEL, dialects, set())
-
-
-def settings_for(engine: dict[str, str]) -> str:
-    """A node before an engine that is already there."""
-    text, _, _ = settings(routing=TURNS).partition("[[engines]]")
-    return text + "[[engines]]\n" + "".join(f'{key} = "{value}"\n' for key, value in engine.items())
 
 
 def ask(client: Client, url: str, model: str) -> dict[str, object]:
@@ -89,34 +20,59 @@ def ask(client: Client, url: str, model: str) -> dict[str, object]:
         pytest.skip(str(error))
 
 
-def compare(client: Client, scene: Scene) -> None:
-    """Run a driver directly and through both nodes; the results are equal and both nodes had work."""
+def compare(client: Client, scene: Scene) -> list[Record]:
+    """Run a driver directly and through both nodes: equal results. Returns what was new to the ledger."""
     directly = ask(client, scene.engine[client.dialect], scene.model)
     assert set(directly) == set(client.calls)
     assert failed(directly) <= scene.may_fail | {"error"}, directly
     until(lambda: all(is_free(node) for node in scene.nodes), "the engines have dropped what others left")
     before = scene.records()
     assert ask(client, scene.url, scene.model) == directly
-
-    def ended() -> list[Record] | None:
-        new = [record for name, record in scene.records().items() if name not in before]
-        return new if any(record.outcome == "cancelled" for record in new) else None
-
-    records = until(ended, f"the request that {client.name} left is recorded", 5.0)
-    served = Counter(record.node for record in records)
-    assert set(served) == {node.id for node in scene.nodes}, served
+    until(lambda: all(is_free(node) for node in scene.nodes), f"what {client.name} left is dropped")
+    return [record for name, record in scene.records().items() if name not in before]
 
 
-@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+def serve_in_turns(client: Client, scene: Scene) -> None:
+    """Compare, and see that both nodes had work and that leaving reached the engine."""
+    records = compare(client, scene)
+    assert {record.node for record in records} == {node.id for node in scene.nodes}
+    assert [record.outcome for record in records].count("cancelled") == 1
+
+
+SPEAK_OLLAMA = [client for client in CLIENTS if client.dialect != "lmstudio"]
+SPEAK_OPENAI = [client for client in CLIENTS if client.dialect == "openai"]
+SPEAK_SOCKETS = [client for client in CLIENTS if client.dialect == "lmstudio"]
+
+
+@pytest.mark.parametrize("client", SPEAK_OLLAMA, ids=lambda client: client.name)
 def test_embedded_engine(client: Client, embedded: Scene) -> None:
     """Texts at temperature 0, parts, counts, vectors, lists and errors are the embedded engine's own."""
-    compare(client, embedded)
+    serve_in_turns(client, embedded)
 
 
-@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+@pytest.mark.parametrize("client", SPEAK_OLLAMA, ids=lambda client: client.name)
 def test_ollama_bytes(client: Client, fake: Scene) -> None:
     """Replies, tool calls and errors made from Ollama's bytes reach each client as they would directly."""
-    compare(client, fake)
+    serve_in_turns(client, fake)
     error = ask(client, fake.url, fake.model)["error"]
     assert isinstance(error, dict)
     assert error["status"] == 404
+
+
+@pytest.mark.parametrize("client", SPEAK_OPENAI, ids=lambda client: client.name)
+def test_lmstudio_bytes(client: Client, studios: Scene) -> None:
+    """OpenAI's API on LM Studio's port is served by both nodes and answered as by LM Studio."""
+    serve_in_turns(client, studios)
+
+
+@pytest.mark.parametrize("client", SPEAK_SOCKETS, ids=lambda client: client.name)
+def test_lmstudio_sockets(client: Client, studios: Scene) -> None:
+    """LM Studio's own clients talk through the port to the LM Studio behind it, and leaving reaches it."""
+    first, second = studios.studios
+    sockets, cancelled = first.sockets, first.cancelled
+    assert compare(client, studios) == []  # nothing that the scheduler has to do with
+    opened = first.sockets - sockets
+    assert opened >= 2
+    assert opened % 2 == 0  # as many through the port as without
+    assert second.sockets == 0
+    until(lambda: first.cancelled == cancelled + 2, "both predictions are cancelled", 5.0)

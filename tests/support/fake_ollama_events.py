@@ -28,7 +28,7 @@ def response_events(model: str, words: Sequence[str]) -> Iterator[dict[str, Any]
     yield event("response.content_part.done", **at, part=done)
     finished = item | {"status": "completed", "content": [done]}
     yield event("response.output_item.done", output_index=0, item=finished)
-    usage = {"input_tokens": 7, "output_tokens": len(words), "total_tokens": 7 + len(words)}
+    usage: dict[str, Any] = {"input_tokens": 7, "output_tokens": len(words), "total_tokens": 7 + len(words)}
     usage |= {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
     completed = _response(model, "completed", [finished]) | {"usage": usage}
     yield event("response.completed", response=completed)
@@ -69,13 +69,13 @@ class MessageEvents:
     def stream(self) -> Iterator[dict[str, Any]]:
         """From message_start to message_stop."""
         yield {"type": "message_start", "message": self._message([])}
-        empty = {"input": {}} if self.call else {"text": ""}
+        empty: dict[str, Any] = {"input": {}} if self.call else {"text": ""}
         yield {"type": "content_block_start", "index": 0, "content_block": self._block() | empty}
-        for delta in self._deltas():
-            yield {"type": "content_block_delta", "index": 0, "delta": delta}
+        for one in self._deltas():
+            yield {"type": "content_block_delta", "index": 0, "delta": one}
         yield {"type": "content_block_stop", "index": 0}
         usage = {"input_tokens": 7, "output_tokens": len(self.words)}
-        delta = {"stop_reason": self._reason(), "stop_sequence": None}
+        delta: dict[str, Any] = {"stop_reason": self._reason(), "stop_sequence": None}
         yield {"type": "message_delta", "delta": delta, "usage": usage}
         yield {"type": "message_stop"}
 

@@ -1,7 +1,7 @@
 """PyPI `anthropic`: messages, streamed and whole."""
 
 from anthropic import Anthropic
-from driving import COLD, LONG, LONG_TOKENS, MODEL, PARAMETERS, QUESTION, TOKENS, UNKNOWN, URL
+from driving import COLD, ENDLESS, LONG, LONG_TOKENS, MODEL, PARAMETERS, QUESTION, TOKENS, UNKNOWN, URL
 from driving import drive, first_parts
 
 client = Anthropic(base_url=URL, api_key="none", max_retries=0)
@@ -39,7 +39,7 @@ def text_stream():
 
 def abort():
     long = {"max_tokens": LONG_TOKENS, "messages": [{"role": "user", "content": LONG}]}
-    with client.messages.create(stream=True, **exact | long) as streamed:
+    with client.messages.create(stream=True, **exact | long | {"extra_body": ENDLESS}) as streamed:
         return first_parts(parts(streamed))
 
 

@@ -1,6 +1,6 @@
 """PyPI `langchain-ollama`: ChatOllama and OllamaEmbeddings."""
 
-from driving import LONG, LONG_TOKENS, MODEL, OLLAMA_OPTIONS, QUESTION, TEXTS, TOOL, UNKNOWN, URL
+from driving import LONG, MODEL, OLLAMA_ENDLESS, OLLAMA_OPTIONS, QUESTION, TEXTS, TOOL, UNKNOWN, URL
 from driving import drive, first_parts, numbers
 from langchain_ollama import ChatOllama, OllamaEmbeddings
 
@@ -18,7 +18,7 @@ def tools():
 
 
 def abort():
-    stream = model.stream(LONG, options=OLLAMA_OPTIONS | {"num_predict": LONG_TOKENS})
+    stream = model.stream(LONG, options=OLLAMA_ENDLESS)
     parts = [part.content for part in first_parts(stream)]
     stream.close()
     return parts

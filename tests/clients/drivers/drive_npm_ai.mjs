@@ -21,6 +21,7 @@ async function abort() {
   const found = [];
   const { textStream } = streamText({
     ...exact, prompt: d.LONG, maxOutputTokens: d.LONG_TOKENS, abortSignal: leaving.signal,
+    providerOptions: { local: d.ENDLESS },
   });
   for await (const text of textStream) {
     found.push(text);

@@ -17,7 +17,7 @@ async function whole(more) {
 async function abort() {
   const long = [{ role: "user", content: d.LONG }];
   const stream = await client.messages.create({
-    ...exact, messages: long, max_tokens: d.LONG_TOKENS, stream: true,
+    ...exact, messages: long, max_tokens: d.LONG_TOKENS, ...d.ENDLESS, stream: true,
   });
   const found = [];
   for await (const event of stream) {

@@ -16,9 +16,8 @@ async function tools() {
 }
 
 async function abort() {
-  const options = { ...d.OLLAMA_OPTIONS, num_predict: d.LONG_TOKENS };
   const long = [{ role: "user", content: d.LONG }];
-  const stream = await client.chat({ ...exact, messages: long, options, stream: true });
+  const stream = await client.chat({ ...exact, messages: long, options: d.OLLAMA_ENDLESS, stream: true });
   const found = [];
   try {
     for await (const part of stream) {

@@ -38,7 +38,7 @@ function entry({ created, ...rest }) {
 async function abort() {
   const long = [{ role: "user", content: d.LONG }];
   const parts = await client.chat.completions.create({
-    ...exact, messages: long, max_tokens: d.LONG_TOKENS, stream: true,
+    ...exact, messages: long, max_tokens: d.LONG_TOKENS, ...d.ENDLESS, stream: true,
   });
   const found = [];
   for await (const part of parts) {

@@ -1,6 +1,6 @@
 """PyPI `ollama`: Ollama's own client for Python."""
 
-from driving import LONG, LONG_TOKENS, MODEL, OLLAMA_OPTIONS, QUESTION, TEXTS, TOOL, UNKNOWN, URL
+from driving import LONG, MODEL, OLLAMA_ENDLESS, OLLAMA_OPTIONS, QUESTION, TEXTS, TOOL, UNKNOWN, URL
 from driving import drive, first_parts, numbers
 from ollama import Client
 
@@ -19,8 +19,7 @@ def tools():
 
 
 def abort():
-    options = OLLAMA_OPTIONS | {"num_predict": LONG_TOKENS}
-    stream = client.chat(MODEL, [{"role": "user", "content": LONG}], stream=True, options=options)
+    stream = client.chat(MODEL, [{"role": "user", "content": LONG}], stream=True, options=OLLAMA_ENDLESS)
     parts = [steady(part) for part in first_parts(stream)]
     stream.close()
     return parts

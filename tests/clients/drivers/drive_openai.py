@@ -1,6 +1,6 @@
 """PyPI `openai`: chat completions, completions, responses, embeddings and models."""
 
-from driving import COLD, LONG, LONG_TOKENS, MODEL, QUESTION, TEXTS, TOKENS, TOOL, UNKNOWN, URL
+from driving import COLD, ENDLESS, LONG, LONG_TOKENS, MODEL, QUESTION, TEXTS, TOKENS, TOOL, UNKNOWN, URL
 from driving import drive, first_parts, numbers
 from openai import OpenAI
 
@@ -52,7 +52,9 @@ def entry(model):
 
 def abort():
     with client.chat.completions.create(
-        messages=[{"role": "user", "content": LONG}], stream=True, **exact | {"max_tokens": LONG_TOKENS}
+        messages=[{"role": "user", "content": LONG}],
+        stream=True,
+        **exact | {"max_tokens": LONG_TOKENS, "extra_body": ENDLESS},
     ) as stream:
         return [part.choices[0].delta.content for part in first_parts(stream)]
 

@@ -10,7 +10,18 @@ from agents import (
     function_tool,
     set_tracing_disabled,
 )
-from driving import COLD, LONG, LONG_TOKENS, MODEL, PARTS_BEFORE_LEAVING, QUESTION, TOKENS, UNKNOWN, URL
+from driving import (
+    COLD,
+    ENDLESS,
+    LONG,
+    LONG_TOKENS,
+    MODEL,
+    PARTS_BEFORE_LEAVING,
+    QUESTION,
+    TOKENS,
+    UNKNOWN,
+    URL,
+)
 from driving import drive
 from openai import AsyncOpenAI
 
@@ -58,6 +69,6 @@ drive(
     abort=lambda: deltas(
         LONG,
         PARTS_BEFORE_LEAVING,
-        model_settings=ModelSettings(temperature=0, max_tokens=LONG_TOKENS, extra_body=COLD),
+        model_settings=ModelSettings(temperature=0, max_tokens=LONG_TOKENS, extra_body=ENDLESS),
     ),
 )

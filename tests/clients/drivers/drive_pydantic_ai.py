@@ -1,6 +1,6 @@
 """PyPI `pydantic-ai-slim` with its provider for Ollama, which speaks OpenAI's API."""
 
-from driving import COLD, LONG, LONG_TOKENS, MODEL, PARAMETERS, QUESTION, TEXTS, TOKENS, UNKNOWN, URL
+from driving import COLD, ENDLESS, LONG, LONG_TOKENS, MODEL, PARAMETERS, QUESTION, TEXTS, TOKENS, UNKNOWN, URL
 from driving import drive, first_parts, numbers
 from pydantic_ai import Embedder, ModelRequest, ToolDefinition
 from pydantic_ai.direct import model_request_stream_sync, model_request_sync
@@ -45,7 +45,7 @@ def stream():
 
 
 def abort():
-    with events(LONG, exact | {"max_tokens": LONG_TOKENS}) as parts:
+    with events(LONG, exact | {"max_tokens": LONG_TOKENS, "extra_body": ENDLESS}) as parts:
         return [told(event) for event in first_parts(parts)]
 
 

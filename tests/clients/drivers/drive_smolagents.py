@@ -1,6 +1,6 @@
 """PyPI `smolagents` with its model class for servers that speak OpenAI's API."""
 
-from driving import COLD, LONG, LONG_TOKENS, MODEL, QUESTION, TOKENS, UNKNOWN, URL
+from driving import COLD, ENDLESS, LONG, LONG_TOKENS, MODEL, QUESTION, TOKENS, UNKNOWN, URL
 from driving import drive, first_parts
 from smolagents import OpenAIServerModel, tool
 
@@ -15,7 +15,7 @@ def weather(city: str) -> str:
     return f"fine in {city}"
 
 
-def model(name=MODEL, tokens=TOKENS):
+def model(name=MODEL, tokens=TOKENS, extra=COLD):
     return OpenAIServerModel(
         name,
         api_base=f"{URL}/v1",
@@ -24,7 +24,7 @@ def model(name=MODEL, tokens=TOKENS):
         retry=False,
         temperature=0,
         max_tokens=tokens,
-        extra_body=COLD,
+        extra_body=extra,
     )
 
 
@@ -39,7 +39,7 @@ def whole(name=MODEL, **more):
 
 
 def abort():
-    stream = model(tokens=LONG_TOKENS).generate_stream(asked(LONG))
+    stream = model(tokens=LONG_TOKENS, extra=ENDLESS).generate_stream(asked(LONG))
     parts = [part.content for part in first_parts(stream)]
     stream.close()
     return parts

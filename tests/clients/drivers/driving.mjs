@@ -12,7 +12,10 @@ export const LONG_TOKENS = 1500;
 export const PARTS_BEFORE_LEAVING = 2;
 // Without a cached prefix, which is summed in another order; engines that do not know the key ignore it.
 export const COLD = { cache_prompt: false };
+// A reply that is still being made when its reader leaves, whatever the model would rather do.
+export const ENDLESS = { ...COLD, ignore_eos: true };
 export const OLLAMA_OPTIONS = { temperature: 0, seed: 1, num_predict: TOKENS, ...COLD };
+export const OLLAMA_ENDLESS = { ...OLLAMA_OPTIONS, ...ENDLESS, num_predict: LONG_TOKENS };
 export const PARAMETERS = {
   type: "object",
   properties: { city: { type: "string", description: "Its name" } },

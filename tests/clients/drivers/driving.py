@@ -20,7 +20,10 @@ LONG_TOKENS = 1500
 PARTS_BEFORE_LEAVING = 2
 # Without a cached prefix, which is summed in another order; engines that do not know the key ignore it.
 COLD = {"cache_prompt": False}
+# A reply that is still being made when its reader leaves, whatever the model would rather do.
+ENDLESS = {**COLD, "ignore_eos": True}
 OLLAMA_OPTIONS = {"temperature": 0, "seed": 1, "num_predict": TOKENS, **COLD}
+OLLAMA_ENDLESS = {**OLLAMA_OPTIONS, **ENDLESS, "num_predict": LONG_TOKENS}
 PARAMETERS = {
     "type": "object",
     "properties": {"city": {"type": "string", "description": "Its name"}},

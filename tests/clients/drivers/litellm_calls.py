@@ -7,7 +7,7 @@ from driving import drive, first_parts, numbers
 asked = [{"role": "user", "content": QUESTION}]
 
 
-def drive_litellm(prefix: str, embedding_prefix: str, **settings) -> None:
+def drive_litellm(prefix, embedding_prefix, endless, **settings):
     exact = {"temperature": 0, "seed": 1, "max_tokens": TOKENS, "num_retries": 0, **settings}
     where = {key: value for key, value in settings.items() if key in ("api_base", "api_key")}
 
@@ -28,7 +28,9 @@ def drive_litellm(prefix: str, embedding_prefix: str, **settings) -> None:
         return numbers(one["embedding"] for one in reply.data)
 
     def abort():
-        stream = ask(messages=[{"role": "user", "content": LONG}], max_tokens=LONG_TOKENS, stream=True)
+        stream = ask(
+            messages=[{"role": "user", "content": LONG}], max_tokens=LONG_TOKENS, stream=True, **endless
+        )
         parts = [part.choices[0].delta.content for part in first_parts(stream)]
         stream.close()
         return parts
