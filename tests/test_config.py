@@ -9,6 +9,7 @@ from pairproxy.core.errors import ConfigError
 
 
 def written(directory: Path, text: str) -> Path:
+    """A settings file that holds ``text``."""
     file = directory / "config.toml"
     file.write_text(text)
     return file
@@ -87,7 +88,7 @@ def test_listen_addresses() -> None:
     assert parse_listen("127.0.0.1:0", "x") == ("127.0.0.1", 0)
     assert parse_listen("[::1]:11434", "x") == ("::1", 11434)
     for text in ("11434", ":1", "host:", "host:x", "host:70000", ""):
-        with pytest.raises(ConfigError, match="peers.listen"):
+        with pytest.raises(ConfigError, match=r"peers\.listen"):
             parse_listen(text, "peers.listen")
 
 

@@ -99,7 +99,8 @@ def remove_private(path: Path) -> None:
 def exclusive(path: Path, *, tries: int | None = None, refusal: str | None = None) -> Iterator[None]:
     """Hold the lock file ``path``: one process at a time. Tries every 0.05 s, ``tries`` times in all.
 
-    Raises StoreError, with the sentence ``refusal`` if one is given, when another process keeps it. The lock is the kernel's, so it goes with its holder; the file itself stays and means nothing.
+    Raises StoreError, with the sentence ``refusal`` if one is given, when another process keeps it. The
+    lock is the kernel's, so it goes with its holder; the file itself stays and means nothing.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _OPEN_FLAGS, 0o600)
