@@ -36,6 +36,10 @@ Spawn = Callable[[str, Coroutine[Any, Any, None]], object]
 """Start a named task in the daemon's task group."""
 
 
+SaidAll = Callable[[], Usage | None]
+"""The usage of a reply whose last record is here, though not the end of its message; else None."""
+
+
 class Attempt:
     """One try of a request at one place; an async context manager around the talk with the upstream."""
 
@@ -47,6 +51,7 @@ class Attempt:
         self.id: AttemptId = command.attempt
         self.decision: Decision = command.decision
         self.is_sent = False
+        self.said_all: SaidAll = lambda: None
         self._dispatcher = dispatcher
         self._scope = asyncio.timeout(None)
         self._broken_off: PairproxyError | None = None
@@ -102,6 +107,12 @@ class Attempt:
         """Stamp a failure; True: it is dealt with, go round the loop."""
         settled = not self.is_sent
         if isinstance(error, asyncio.CancelledError | ConnectionError):  # the client left
+            usage = self.said_all()
+            if (
+                usage is not None
+            ):  # openai's client leaves at [DONE]: the work is done, and nothing has to settle
+                self._end(Outcome.DONE, usage, settled=True)
+                return False
             self._is_over = True
             self._dispatcher.abandon(self, settled)
             return False

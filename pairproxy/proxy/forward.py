@@ -13,7 +13,7 @@ from pairproxy.core.errors import (
     Unreachable,
     UpstreamBusy,
 )
-from pairproxy.core.models import Place
+from pairproxy.core.models import Outcome, Place
 from pairproxy.dispatcher import Attempt
 from pairproxy.proxy import headers
 from pairproxy.proxy.downstream import Downstream
@@ -89,6 +89,8 @@ async def _relay(
     meter = Meter(request.dialect, request.is_streaming, reply.status)
     downstream.begin(reply, is_peer, shown)
     attempt.first_byte()
+    if request.is_streaming:
+        attempt.said_all = lambda: meter.usage() if meter.outcome(is_complete=True) is Outcome.DONE else None
     await reply.relay(downstream.write, meter.feed, downstream.drain, downstream.buffered)
     attempt.finish(meter.outcome(is_complete=True), meter.usage())
 

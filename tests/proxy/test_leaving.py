@@ -57,6 +57,44 @@ def test_a_client_that_leaves_before_the_first_byte_frees_the_engine(
     run(main())
 
 
+SAID_ALL = {
+    "/api/chat": [b'{"message":{"content":"a"},"done":false}\n', b'{"done":true,"eval_count":1}\n'],
+    "/v1/chat/completions": [
+        b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n',
+        b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n',
+        b"data: [DONE]\n\n",
+    ],
+}
+
+
+@pytest.mark.parametrize("leave", LEAVINGS.values(), ids=LEAVINGS.keys())
+@pytest.mark.parametrize("path", SAID_ALL)
+def test_a_client_that_leaves_after_the_last_record_has_its_answer(path: str, leave: Leave, run: Run) -> None:
+    """OpenAI's client leaves at [DONE], before the message ends: done, counted, and the slot free at once."""
+
+    async def main() -> None:
+        kind = "application/x-ndjson" if path == "/api/chat" else "text/event-stream"
+        pieces = [scripts.chunk(record) for record in SAID_ALL[path]]
+        settling = Settling()
+        async with (
+            FakeEngine(scripts.raw(scripts.chunked_head(kind), *pieces, then="hang")) as engine,
+            Node(engine, settle=settling) as node,
+        ):
+            client = await RawClient.open(node.port)
+            await client.send(
+                request(f"POST {path} HTTP/1.1", b'{"model":"m:1","messages":[],"stream":true}')
+            )
+            reply = await client.head()
+            assert [await client.chunk(reply) for _ in pieces] == SAID_ALL[path]
+            leave(client)
+            await engine.connections[0].peer_left()
+            (record,) = await node.recorded()
+            assert (record.outcome, record.usage.output_tokens) == (Outcome.DONE, 1)
+            assert not settling.calls
+
+    run(main())
+
+
 @pytest.mark.parametrize("leave", LEAVINGS.values(), ids=LEAVINGS.keys())
 @pytest.mark.parametrize("path", ["/api/chat", "/api/pull"])
 def test_a_client_that_leaves_in_the_middle_frees_the_engine(leave: Leave, path: str, run: Run) -> None:
