@@ -22,7 +22,7 @@ PRIORS: dict[str, Rates] = {
 }
 _UNKNOWN = PRIORS["ollama"]
 
-LEARNING_WEIGHT = 0.2  # of one full-sized sample in the running mean (scheduling.md section 2)
+LEARNING_WEIGHT = 0.2  # of one full-sized sample in the running mean: follows a change within ten replies
 FULL_PREFILL_TOKENS = 256  # fewer are dominated by fixed costs and count for less
 MIN_DECODE_TOKENS = 8  # fewer say more about the clock than about the engine
 MIN_PREFILL_TOKENS = 16

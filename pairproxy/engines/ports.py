@@ -1,4 +1,4 @@
-"""Which loopback ports engines and their clients use; docs/interface.md has the table for people."""
+"""Which loopback ports engines and their clients use; docs/configuration.md names the settings."""
 
 import ipaddress
 from dataclasses import dataclass
