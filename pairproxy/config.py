@@ -5,11 +5,13 @@ names the nearest known one. Bounds on queues, bodies and waits live in Limits.
 """
 
 import difflib
+import ipaddress
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 import platformdirs
@@ -20,6 +22,13 @@ from pairproxy.core.policies import POLICIES
 EngineKind = Literal["ollama", "lmstudio", "llamacpp", "openai", "embedded", "paced"]
 CatalogueKind = Literal["merged", "local"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+# The upper ends are no limits to anybody: they keep out infinity, and what an engine's integers cannot hold.
+Count = Annotated[int, msgspec.Meta(ge=1, le=10**12)]
+CountOrNone = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
+ContextTokens = Annotated[int, msgspec.Meta(ge=256, le=10**8)]  # below, no system prompt fits
+Threads = Annotated[int, msgspec.Meta(ge=1, le=1024)]
+Above0 = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
+From0 = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,11 +45,11 @@ class PacedSettings(_Section, frozen=True):
     """The engine that sleeps as a GPU computes: tokens/s alone, contention, seconds to load."""
 
     model: str = "paced:1b"  # the name it serves
-    prefill: float = 2000.0  # tokens/s alone; a small model on a desktop GPU
-    decode: float = 50.0  # tokens/s alone; the same
-    beta: float = 0.15  # llama.cpp's published curve
-    load_s: float = 0.0  # to load the model at its first request
-    cached_tokens: int = 65536  # prompt tokens its prefix cache holds
+    prefill: Above0 = 2000.0  # tokens/s alone; a small model on a desktop GPU
+    decode: Above0 = 50.0  # tokens/s alone; the same
+    beta: From0 = 0.15  # llama.cpp's published curve
+    load_s: From0 = 0.0  # to load the model at its first request
+    cached_tokens: CountOrNone = 65536  # prompt tokens its prefix cache holds
 
 
 class EngineSettings(_Section, frozen=True):
@@ -49,9 +58,9 @@ class EngineSettings(_Section, frozen=True):
     kind: EngineKind  # found engines are other programs; embedded and paced are ours
     url: str | None = None  # where a found engine answers, e.g. http://127.0.0.1:11534; None: its usual port
     listen: str | None = None  # host:port; None: where its clients look; "": no client port
-    slots: int | None = None  # at most at once; None: what the engine says, else 1
-    threads: int = 1  # of the embedded engine; 1 leaves the machine usable
-    context_tokens: int = 4096  # of each slot of the embedded engine: a sub-agent's prompt and reply
+    slots: Count | None = None  # at most at once; None: what the engine says, else 1
+    threads: Threads = 1  # of the embedded engine; 1 leaves the machine usable
+    context_tokens: ContextTokens = 4096  # of each slot of the embedded engine: a sub-agent's work
     aliases: dict[str, str] = {}  # "name here" = "name on this engine": the same model, you vouch for it
     paced: PacedSettings = PacedSettings()
 
@@ -63,7 +72,7 @@ class PeerSettings(_Section, frozen=True):
     discovery: bool = True  # mDNS
     static: tuple[str, ...] = ()  # host:port, tried as well
     loopback: bool = False  # private: peers on this machine, for demo and tests only
-    state_interval_s: float = 1.0  # heartbeat; a third of the time after which a node gets no new requests
+    state_interval_s: Above0 = 1.0  # heartbeat; a third of the time after which a node gets no new requests
 
 
 class RoutingSettings(_Section, frozen=True):
@@ -71,8 +80,8 @@ class RoutingSettings(_Section, frozen=True):
 
     policy: str = "fastest-finish"  # or least-busy, local-only; the only one that compares seconds
     catalogue: CatalogueKind = "merged"  # lists of models name the peers' too; local: the engine's, untouched
-    queue_limit: int = 256  # requests; the plan looks at all of them on every event
-    queue_timeout_s: float = 600.0  # the clients' own patience: the OpenAI SDKs give up at 600 s
+    queue_limit: Count = 256  # requests; the plan looks at all of them on every event
+    queue_timeout_s: Above0 = 600.0  # the clients' own patience: the OpenAI SDKs give up at 600 s
     local_only: tuple[str, ...] = ()  # models whose requests never leave this machine; * and ? stand for text
 
 
@@ -85,22 +94,22 @@ class AdminSettings(_Section, frozen=True):
 class Limits(_Section, frozen=True):
     """[limits]: every bound in one place."""
 
-    body_bytes: int = 256 * 1024 * 1024  # the largest request: many images in base64
-    body_deadline_s: float = 30.0  # whole body, plus the time it takes at body_floor
-    body_floor_bytes_per_s: int = 256 * 1024  # slower senders than this hold memory for nothing
-    header_bytes: int = 64 * 1024  # agents send long cookies and tracing headers
-    reply_header_bytes: int = 64 * 1024  # as much as we take from clients
-    connections: int = 512  # open client connections; each costs about 50 kB
-    peer_connections: int = 32  # from one peer
-    unauthenticated_connections: int = 16  # TLS handshakes under way
-    connect_timeout_s: float = 1.5  # a host that is gone; LAN handshakes take milliseconds
-    node_stale_s: float = 3.0  # no state document: no new requests there
-    node_lost_s: float = 5.0  # no state document: gone, its requests go elsewhere
-    settle_s: float = 60.0  # longest wait for an engine to drop an abandoned request
-    relay_buffer_bytes: int = 256 * 1024  # written to a slow client before its upstream is paused
-    tail_bytes: int = 64 * 1024  # of a reply kept for usage and the terminal record
-    state_document_bytes: int = 1024 * 1024  # thousands of models; more is hostile or broken
-    attempts: int = 3  # nodes tried before the first body byte
+    body_bytes: Count = 256 * 1024 * 1024  # the largest request: many images in base64
+    body_deadline_s: Above0 = 30.0  # whole body, plus the time it takes at body_floor
+    body_floor_bytes_per_s: Count = 256 * 1024  # slower senders than this hold memory for nothing
+    header_bytes: Count = 64 * 1024  # agents send long cookies and tracing headers
+    reply_header_bytes: Count = 64 * 1024  # as much as we take from clients
+    connections: Count = 512  # open client connections; each costs about 50 kB
+    peer_connections: Count = 32  # from one peer
+    unauthenticated_connections: Count = 16  # TLS handshakes under way
+    connect_timeout_s: Above0 = 1.5  # a host that is gone; LAN handshakes take milliseconds
+    node_stale_s: Above0 = 3.0  # no state document: no new requests there
+    node_lost_s: Above0 = 5.0  # no state document: gone, its requests go elsewhere
+    settle_s: Above0 = 60.0  # longest wait for an engine to drop an abandoned request
+    relay_buffer_bytes: Count = 256 * 1024  # written to a slow client before its upstream is paused
+    tail_bytes: Count = 64 * 1024  # of a reply kept for usage and the terminal record
+    state_document_bytes: Count = 1024 * 1024  # thousands of models; more is hostile or broken
+    attempts: Count = 3  # nodes tried before the first body byte
 
 
 class LogSettings(_Section, frozen=True):
@@ -149,6 +158,7 @@ def load(
     tree: dict[str, Any] = {}
     if file is not None:
         tree = _read_toml(file)
+    _refuse_unknown_variables(environment)
     for section, values in _from_environment(environment).items():
         tree[section] = {**tree.get(section, {}), **values}
     for section, values in (flags or {}).items():
@@ -157,7 +167,7 @@ def load(
     try:
         settings = msgspec.convert(tree, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{file or 'settings'}: {error}. Compare with docs/configuration.md.") from None
+        raise ConfigError(f"{file or 'settings'}: {_explained(error)}") from None
     if settings.routing.policy not in POLICIES:
         near = difflib.get_close_matches(settings.routing.policy, POLICIES, n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(POLICIES))}."
@@ -171,6 +181,16 @@ def parse_listen(text: str, key: str) -> tuple[str, int]:
     if not separator or not port.isdigit() or int(port) > 65535 or not host:
         raise ConfigError(f"{key} = {text!r} is not host:port, for example 127.0.0.1:11434.")
     return host.strip("[]"), int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host (``::1`` as in a socket or ``[::1]`` as in a URL) can be this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _read_toml(file: Path) -> dict[str, Any]:
@@ -208,13 +228,36 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any
     return found
 
 
+def _refuse_unknown_variables(environment: Iterable[str]) -> None:
+    """A variable that is mistyped would do nothing in silence."""
+    tables = {name: kind for name, kind in _tables().items() if issubclass(kind, _Section)}
+    known = {f"PAIRPROXY_{table}_{key}".upper() for table, kind in tables.items() for key in _fields(kind)}
+    known |= OTHER_VARIABLES
+    for name in sorted(environment):
+        if name.startswith("PAIRPROXY_") and name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"Did you mean {near[0]}?" if near else "docs/configuration.md lists those there are."
+            raise ConfigError(f"There is no environment variable {name}. {hint}")
+
+
+def _explained(error: msgspec.ValidationError) -> str:
+    """What is wrong, with the key as a person writes it."""
+    text = str(error)
+    if re.search(r"`kind` - at `\$\.engines\[\d+\]`|`array`, got `object` - at `\$\.engines`", text):
+        return _ENTRY
+    what, _, path = text.partition(" - at `$.")
+    key = re.sub(r"\[[^\]]*\]", "", path.rstrip("`"))
+    return f"{key or 'settings'}: {what}. Compare with docs/configuration.md."
+
+
 def _refuse_unknown_keys(tree: Mapping[str, Any], file: Path | None) -> None:
     where = str(file) if file else "settings"
     _refuse_unknown(tree, _fields(Settings), where, "")
     for section, kind in _tables().items():
         if issubclass(kind, _Section) and isinstance(tree.get(section), Mapping):
             _refuse_unknown(tree[section], _fields(kind), where, f"{section}.")
-    for entry in tree.get("engines", ()):
+    entries = tree.get("engines", ())
+    for entry in entries if isinstance(entries, list | tuple) else ():
         if isinstance(entry, Mapping):
             _refuse_unknown(entry, _fields(EngineSettings), where, "engines.")
 
@@ -228,3 +271,8 @@ def _refuse_unknown(given: Mapping[str, Any], known: Mapping[str, Any], where: s
 
 
 ENGINE_KINDS: tuple[str, ...] = get_args(EngineKind)
+OTHER_VARIABLES = {"PAIRPROXY_HOME", "PAIRPROXY_CACHE", "PAIRPROXY_CLIENTS"}  # the last: of scripts and tests
+_ENTRY = (
+    "each engine is an entry with two square brackets and a kind, such as\n[[engines]]\n"
+    f'kind = "ollama"   # or {", ".join(ENGINE_KINDS[1:])}'
+)

@@ -2,9 +2,19 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from pairproxy.config import Settings, cache_dir, default_home, load, parse_listen
+from pairproxy.config import (
+    Settings,
+    _fields,
+    _tables,
+    cache_dir,
+    default_home,
+    is_loopback,
+    load,
+    parse_listen,
+)
 from pairproxy.core.errors import ConfigError
 
 
@@ -69,6 +79,81 @@ def test_a_wrong_setting_is_named(tmp_path: Path, text: str, sentence: str) -> N
         load(file, {})
     assert sentence in caught.value.sentence
     assert str(file) in caught.value.sentence or "policy" in sentence
+
+
+NUMBERS = {
+    name: [key for key, kind in _fields(section).items() if "int" in str(kind) or "float" in str(kind)]
+    for name, section in _tables().items()
+    if issubclass(section, msgspec.Struct)
+} | {"engines": ["slots", "threads", "context_tokens"], "paced": ["prefill", "decode", "beta", "load_s"]}
+
+
+@pytest.mark.parametrize(("table", "key"), [(table, key) for table, keys in NUMBERS.items() for key in keys])
+@pytest.mark.parametrize("value", ["-1", "nan", "inf", "1e300"])
+def test_every_number_has_a_range(tmp_path: Path, table: str, key: str, value: str) -> None:
+    """No setting takes a negative number, a number that is none, or one without end; its key is named."""
+    head = {"engines": '[[engines]]\nkind = "paced"', "paced": '[[engines]]\nkind = "paced"\n[engines.paced]'}
+    file = written(tmp_path, f"{head.get(table, f'[{table}]')}\n{key} = {value}\n")
+    with pytest.raises(ConfigError, match=rf"{table}\.{key}: "):
+        load(file, {})
+
+
+@pytest.mark.parametrize(
+    ("key", "least"),
+    [("slots", 1), ("threads", 1), ("context_tokens", 256), ("paced.decode", 1e-3), ("paced.load_s", 0)],
+)
+def test_the_least_that_is_taken_is_taken(tmp_path: Path, key: str, least: float) -> None:
+    """The edge of a range is inside, and the next below is refused with the edge."""
+    (entry,) = load(written(tmp_path, f'[[engines]]\nkind = "paced"\n{key} = {least}\n'), {}).engines
+    assert entry.kind == "paced"
+    below = written(tmp_path, f'[[engines]]\nkind = "paced"\n{key} = {least - 1}\n')
+    with pytest.raises(ConfigError, match=rf"engines\.{key}: Expected .*>"):
+        load(below, {})
+
+
+@pytest.mark.parametrize("text", ['[engines]\nkind = "ollama"\n', "[[engines]]\nslots = 2\n"])
+def test_an_entry_that_is_none_is_shown_how(tmp_path: Path, text: str) -> None:
+    """One bracket too few, or no kind: the sentence has the two lines that would be right."""
+    with pytest.raises(ConfigError) as caught:
+        load(written(tmp_path, text), {})
+    shown = caught.value.sentence.split("\n", 1)[1]
+    assert load(written(tmp_path, shown), {}).engines[0].kind == "ollama"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("PAIRPROXY_ROUTING_POLCY", "PAIRPROXY_ROUTING_POLICY"),
+        ("PAIRPROXY_LIMIT_ATTEMPTS", "PAIRPROXY_LIMITS_ATTEMPTS"),
+        ("PAIRPROXY_HOEM", "PAIRPROXY_HOME"),
+        ("PAIRPROXY_ZZZZZZZZZZZZZZZZZZZZ", "docs/configuration.md"),
+    ],
+)
+def test_a_mistyped_variable_is_refused(name: str, said: str) -> None:
+    """It would do nothing in silence; the nearest known name is said."""
+    with pytest.raises(ConfigError, match=name) as caught:
+        load(None, {name: "1", "PAIRPROXY_HOME": "/h", "PAIRPROXY_CACHE": "/c", "PAIRPROXY_CLIENTS": "/x"})
+    assert said in caught.value.sentence
+
+
+def test_the_other_variables_are_let_be() -> None:
+    """Where the home and the cache are is no setting, and what others are called is their affair."""
+    known = {
+        "PAIRPROXY_HOME": "/h",
+        "PAIRPROXY_CACHE": "/c",
+        "PAIRPROXY_CLIENTS": "/x",
+        "PAIR": "",
+        "HOME": "/",
+    }
+    assert load(None, known) == Settings()
+
+
+def test_what_is_this_machine_only() -> None:
+    """Every spelling of loopback, and nothing else."""
+    for host in ("localhost", "127.0.0.1", "127.4.5.6", "::1", "[::1]"):
+        assert is_loopback(host)
+    for host in ("0.0.0.0", "::", "192.168.1.2", "example.org", "localhost.example", ""):
+        assert not is_loopback(host)
 
 
 def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:

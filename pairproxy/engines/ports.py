@@ -1,10 +1,9 @@
 """Which loopback ports engines and their clients use; docs/configuration.md names the settings."""
 
-import ipaddress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from pairproxy.config import EngineKind, EngineSettings
+from pairproxy.config import EngineKind, EngineSettings, is_loopback
 from pairproxy.core.errors import ConfigError
 
 HOST = "127.0.0.1"
@@ -48,7 +47,7 @@ def engine_address(settings: EngineSettings) -> tuple[str, int]:
         host, port = parts.hostname or "", parts.port or ports.usual
     except ValueError:
         host, port, parts = "", 0, urlsplit("")
-    if parts.scheme != "http" or not _is_loopback(host) or parts.path not in ("", "/"):
+    if parts.scheme != "http" or not is_loopback(host) or parts.path not in ("", "/"):
         raise ConfigError(
             f"engines.url = {settings.url!r}: an engine is one on this machine, such as "
             f"http://{HOST}:{ports.usual}. For one on another machine run pairproxy there and pair the two."
@@ -61,12 +60,3 @@ def how_to_go_on(kind: str) -> str:
     if any(kind == name and ports.moved is not None for name, ports in PORTS.items()):
         return "Move the engine to another port and start it again, or set engines.listen to a free port."
     return "Stop that program, or give this engine another port with engines.listen in config.toml."
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -5,11 +5,11 @@ more; these stand in their place. Names: only this machine's own, fewer than Oll
 LAN can claim a name under .local). Origins: Ollama's default list (cors).
 """
 
-import ipaddress
 import re
 import socket
 from collections.abc import Sequence
 
+from pairproxy.config import is_loopback
 from pairproxy.core.errors import BadRequest, NotAllowed
 from pairproxy.proxy import cors
 
@@ -49,9 +49,4 @@ class Gate:
 
     def _is_own_name(self, name: str) -> bool:
         name = name.lower().removesuffix(".")
-        if name in self._names:
-            return True
-        try:
-            return ipaddress.ip_address(name.strip("[]")).is_loopback
-        except ValueError:
-            return False
+        return name in self._names or is_loopback(name)

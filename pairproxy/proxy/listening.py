@@ -1,7 +1,6 @@
 """Binding the ports, and saying who has one that is taken."""
 
 import errno
-import ipaddress
 import os
 import socket
 from contextlib import suppress
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 import psutil
 
 from pairproxy.api.schema import DaemonFile
-from pairproxy.config import parse_listen
+from pairproxy.config import is_loopback, parse_listen
 from pairproxy.core.errors import ConfigError, PortTaken
 from pairproxy.core.models import EngineId, NodeId
 
@@ -60,9 +59,8 @@ def bind_plain(text: str, key: str, how_to_go_on: str) -> list[socket.socket]:
     Raises ConfigError for an address that is not loopback, else what bind() raises.
     """
     host, port = parse_listen(text, key)
-    with suppress(ValueError):
-        if host == "localhost" or ipaddress.ip_address(host).is_loopback:
-            return bind(host, port, how_to_go_on)
+    if is_loopback(host):
+        return bind(host, port, how_to_go_on)
     raise ConfigError(
         f"{key} = {text!r} could be reached from other machines. Use 127.0.0.1:{port}; "
         "other machines come in by pairing."
