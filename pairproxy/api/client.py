@@ -54,7 +54,7 @@ def _get(home: Path, path: str, kind: type[T], is_of: Callable[[T, str], bool]) 
     """Ask the daemon of ``home``; ``is_of`` tells whether an answer is that of a node: ports change hands."""
     daemon = read_daemon_file(home)
     gone = NoDaemon(f"The daemon of {home} (pid {daemon.pid}) does not answer. Start it with `pairproxy up`.")
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.admin_port, timeout=TIMEOUT_S)
+    connection = http.client.HTTPConnection(daemon.admin_host, daemon.admin_port, timeout=TIMEOUT_S)
     try:
         connection.request("GET", path)
         response = connection.getresponse()

@@ -106,3 +106,6 @@ class DaemonFile(msgspec.Struct, frozen=True):
     admin_port: int
     peer_port: int | None
     client_ports: dict[str, int]  # engine -> port
+    admin_host: str = "127.0.0.1"  # the loopback address of admin_port
+    client_hosts: dict[str, str] = {}  # engine -> the loopback address of its port
+    waiting_for: tuple[str, ...] = ()  # engines that did not answer when it was ready

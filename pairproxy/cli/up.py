@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairproxy.cli.options import Home, home_or_default
+from pairproxy.cli.options import Home, home_or_default, plain
 
 if TYPE_CHECKING:
     from pairproxy.api.schema import DaemonFile
     from pairproxy.config import Settings
+
+
+LOOPBACK = "127.0.0.1"
 
 
 class LogLevelName(enum.StrEnum):
@@ -45,16 +48,30 @@ def up(
             help="Serve an engine of our own instead of looking for one. embedded: a small real model."
         ),
     ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            help="HOST:PORT of the client port of --engine. Default: 127.0.0.1:11434.", metavar="HOST:PORT"
+        ),
+    ] = None,
     stop_on_eof: Annotated[
         bool, typer.Option(hidden=True, help="Stop when standard input ends: with whoever started this.")
     ] = False,
 ) -> None:
-    """Run the daemon in the foreground: find engines and peers, and serve. Ctrl-C lets running replies end.
+    """Run the daemon in the foreground: find engines and peers, and serve.
+
+    Ctrl-C takes no new work and lets what runs and waits end, for 30 s at most; a second Ctrl-C ends it at once.
 
     Examples: `pairproxy up`, `pairproxy up --engine embedded`, `pairproxy up --config mine.toml`.
     """
+    if listen is not None and engine is None:
+        raise typer.BadParameter(
+            "goes with --engine only; config.toml has engines.listen.", param_hint="--listen"
+        )
     directory = home_or_default(home)
-    settings = _settings(config, directory, log_level, engine)
+    settings = _settings(config, directory, log_level)
+    if engine is not None:
+        settings = _with_engine(settings, engine, listen)
     logging.getLogger("zeroconf").setLevel(logging.WARNING)  # below, it writes out whole packets
     logging.basicConfig(
         stream=sys.stderr,
@@ -64,18 +81,28 @@ def up(
     _run(settings, directory, stop_on_eof)
 
 
-def _settings(
-    config: Path | None, home: Path, log_level: LogLevelName | None, engine: EngineChoice | None
-) -> "Settings":
+def _settings(config: Path | None, home: Path, log_level: LogLevelName | None) -> "Settings":
     from pairproxy.config import load
 
     flags: dict[str, Any] = {}
     if log_level is not None:
         flags["log"] = {"level": log_level.value}
-    if engine is not None:
-        flags["engines"] = [{"kind": engine.value}]
     usual = home / "config.toml"
     return load(config or (usual if usual.exists() else None), os.environ, flags)
+
+
+def _with_engine(settings: "Settings", engine: EngineChoice, listen: str | None) -> "Settings":
+    """Serve this kind only, as the settings describe it if they do."""
+    import msgspec
+
+    from pairproxy.config import EngineSettings, parse_listen
+
+    entries = [entry for entry in settings.engines if entry.kind == engine.value]
+    entry = entries[0] if entries else EngineSettings(kind=engine.value)
+    if listen is not None:
+        parse_listen(listen, "--listen")
+        entry = msgspec.structs.replace(entry, listen=listen)
+    return msgspec.structs.replace(settings, engines=(entry,))
 
 
 def _run(settings: "Settings", home: Path, stop_on_eof: bool) -> None:
@@ -97,12 +124,23 @@ def _run(settings: "Settings", home: Path, stop_on_eof: bool) -> None:
 
 
 def _say_ready(daemon: "DaemonFile") -> None:
-    ports = ", ".join(f"{engine} on 127.0.0.1:{port}" for engine, port in daemon.client_ports.items())
-    peers = f"; peers on port {daemon.peer_port}" if daemon.peer_port else "; no machine is paired yet"
-    typer.echo(
-        f"{daemon.name} serves {ports or 'no client port'}{peers}; status on 127.0.0.1:{daemon.admin_port}",
-        err=True,
-    )
+    ports = {
+        engine: f"{engine} on {_authority(daemon.client_hosts.get(engine, LOOPBACK), port)}"
+        for engine, port in daemon.client_ports.items()
+    }
+    serves = ", ".join(text for engine, text in ports.items() if engine not in daemon.waiting_for)
+    silent = ", ".join(ports.get(engine, engine) for engine in daemon.waiting_for)
+    parts = [
+        f"{plain(daemon.name)} serves {serves or 'nothing yet' if silent else serves or 'no client port'}",
+        f"waiting for {silent}, which does not answer yet" if silent else "",
+        f"peers on port {daemon.peer_port}" if daemon.peer_port else "no machine is paired yet",
+        f"status on {_authority(daemon.admin_host, daemon.admin_port)}",
+    ]
+    typer.echo("; ".join(part for part in parts if part), err=True)
+
+
+def _authority(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _on_signals(stop: Any) -> None:

@@ -1,9 +1,10 @@
 """Which loopback ports engines and their clients use; docs/configuration.md names the settings."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from pairproxy.config import EngineKind, EngineSettings, is_loopback
+from pairproxy.config import EngineKind, EngineSettings, is_loopback, parse_listen
 from pairproxy.core.errors import ConfigError
 
 HOST = "127.0.0.1"
@@ -23,6 +24,12 @@ PORTS: dict[EngineKind, Ports] = {
     "llamacpp": Ports(8080),  # its clients are told a port by hand: nothing to stand in for
     "openai": Ports(8000),  # vLLM's; the same
 }
+SPARE = 11600  # shown where somebody has to choose a port; nothing known uses it
+MOVES = {
+    "ollama": f"stop it and start it with `OLLAMA_HOST={HOST}:11534 ollama serve`, where `pairproxy up` looks for it",
+    "lmstudio": "stop it and start it with `lms server start --port 12340`, where `pairproxy up` looks for it",
+}
+"""How an engine is started at the port it moves to."""
 STANDS_FOR_OLLAMA = ("embedded", "paced")  # these bring nothing of their own, so Ollama's clients find them
 
 
@@ -40,7 +47,10 @@ def engine_address(settings: EngineSettings) -> tuple[str, int]:
     """Where a found engine answers: (host, port). Raises ConfigError if that is not on this machine."""
     ports = PORTS[settings.kind]
     if settings.url is None:
-        is_moved = client_port(settings) == f"{HOST}:{ports.usual}"
+        front = client_port(settings)
+        is_moved = front is not None and _is_one_place(
+            (HOST, ports.usual), parse_listen(front, "engines.listen")
+        )
         return HOST, ports.moved if is_moved and ports.moved is not None else ports.usual
     try:
         parts = urlsplit(settings.url)
@@ -55,8 +65,39 @@ def engine_address(settings: EngineSettings) -> tuple[str, int]:
     return host, port
 
 
+def refuse_loops(entries: Sequence[EngineSettings]) -> None:
+    """Raise ConfigError for an engine that would be sought where this daemon itself listens for clients."""
+    for listening in entries:
+        text = client_port(listening)
+        if text is None:
+            continue
+        here = parse_listen(text, "engines.listen")
+        for entry in entries:
+            if entry.kind not in STANDS_FOR_OLLAMA and _is_one_place(engine_address(entry), here):
+                raise ConfigError(
+                    f"engines.url and engines.listen meet: pairproxy would look for {entry.kind} on port "
+                    f"{here[1]}, where it listens itself. Give one of the two another port, for example "
+                    f'listen = "{HOST}:{SPARE}".'
+                )
+
+
+def _is_one_place(engine: tuple[str, int], listening: tuple[str, int]) -> bool:
+    """Whether two loopback addresses lead to one socket; localhost and ::1 come with 127.0.0.1."""
+    same = {engine[0], listening[0]} <= {HOST, "localhost", "::1"}
+    return engine[1] == listening[1] != 0 and (same or engine[0] == listening[0])
+
+
 def how_to_go_on(kind: str) -> str:
     """What to do when the client port of an engine of this kind is taken."""
-    if any(kind == name and ports.moved is not None for name, ports in PORTS.items()):
-        return "Move the engine to another port and start it again, or set engines.listen to a free port."
+    if kind in STANDS_FOR_OLLAMA:
+        return (
+            f"Stop that program, or start with `pairproxy up --engine {kind} --listen {HOST}:{SPARE}` (the same "
+            "as engines.listen in config.toml) and point your clients there."
+        )
+    if kind in MOVES:
+        return (
+            f"If that is the engine itself, let it make room: {MOVES[kind]}. Or put it into config.toml as an "
+            f'[[engines]] entry with kind = "{kind}" and listen = "{HOST}:{SPARE}" (engines.listen), and point '
+            "your clients there."
+        )
     return "Stop that program, or give this engine another port with engines.listen in config.toml."

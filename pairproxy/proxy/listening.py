@@ -3,8 +3,11 @@
 import errno
 import os
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import psutil
 
@@ -36,6 +39,8 @@ class Sockets:
             admin_port=port_of(self.admin[0]),
             peer_port=port_of(self.peers[0]) if self.peers else None,
             client_ports={str(engine): port_of(sockets[0]) for engine, sockets in self.clients.items()},
+            admin_host=host_of(self.admin[0]),
+            client_hosts={str(engine): host_of(sockets[0]) for engine, sockets in self.clients.items()},
         )
 
 
@@ -47,7 +52,7 @@ def bind(host: str, port: int, how_to_go_on: str) -> list[socket.socket]:
     """
     first = _bind(host, port, how_to_go_on)
     sockets = [first]
-    if host == "127.0.0.1" and port != 0:  # Node resolves localhost to ::1 first
+    if host in ("127.0.0.1", "localhost") and port != 0:  # Node resolves localhost to ::1 first
         with suppress(PortTaken, ConfigError):
             sockets.append(_bind("::1", port, how_to_go_on))
     return sockets
@@ -72,6 +77,11 @@ def port_of(sock: socket.socket) -> int:
     return int(sock.getsockname()[1])
 
 
+def host_of(sock: socket.socket) -> str:
+    """The address a socket is bound to."""
+    return str(sock.getsockname()[0])
+
+
 def _bind(host: str, port: int, how_to_go_on: str) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -87,20 +97,40 @@ def _bind(host: str, port: int, how_to_go_on: str) -> socket.socket:
     except OSError as error:
         sock.close()
         if error.errno == errno.EADDRINUSE:
-            raise PortTaken(f"Port {port} is taken by {_holder(port)}. {how_to_go_on}") from None
+            raise PortTaken(_taken(port, how_to_go_on)) from None
         raise ConfigError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
     return sock
 
 
-def _holder(port: int) -> str:
-    """The program that listens on a port, as far as the system tells us."""
+def _taken(port: int, how_to_go_on: str) -> str:
+    """The sentence for a port that somebody else has."""
+    holder = _holder(port)
+    if holder is None:
+        return f"Port {port} is taken by another program. {how_to_go_on}"
+    who = "a program of another user"
+    if holder.pid is not None:
+        with suppress(psutil.Error):
+            process = psutil.Process(holder.pid)
+            if is_pairproxy(process.cmdline()):
+                return (
+                    f"Port {port} is taken by another pairproxy (pid {holder.pid}). Use that one, or stop it, or "
+                    f"let this one listen elsewhere with admin.listen and engines.listen in its config.toml."
+                )
+            return f"Port {port} is taken by {process.name()} (pid {holder.pid}). {how_to_go_on}"
+        who = f"pid {holder.pid}"
+    return f"Port {port} is taken by {who}. {how_to_go_on}"
+
+
+def is_pairproxy(command: Sequence[str]) -> bool:
+    """Whether a command line runs pairproxy: by its script, or as a module."""
+    first = [os.path.basename(word).removesuffix(".exe") for word in command[:2]]
+    return "pairproxy" in first or ("-m", "pairproxy") in pairwise(command[:8])
+
+
+def _holder(port: int) -> Any:
+    """The connection of psutil that listens on a port, as far as the system tells us."""
     with suppress(psutil.Error, OSError):
         for connection in psutil.net_connections(kind="tcp"):
-            if connection.status != psutil.CONN_LISTEN or connection.laddr.port != port:
-                continue
-            if connection.pid is None:
-                return "a program of another user"
-            with suppress(psutil.Error):
-                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
-            return f"pid {connection.pid}"
-    return "another program"
+            if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port:
+                return connection
+    return None
