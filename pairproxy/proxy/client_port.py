@@ -1,6 +1,7 @@
 """The engine's well-known port: every tool that points at localhost arrives here.
 
-1. Host and Origin are checked (gate), and what pages are told is settled (cors).
+1. Host and Origin are checked (gate), and what pages are told is settled (cors). A page that only the engine
+   of this port can judge gets to that engine alone, unread.
 2. What is not inference goes to the engine of this port as it is.
 3. Inference is read as far as routing needs, handed to the dispatcher, and each attempt is forwarded.
 """
@@ -64,9 +65,11 @@ class ClientPort(Port):
         downstream = Downstream(request)
         words = routes.dialect_of(request.raw_path)
         try:
-            self._check(request, downstream)
+            is_for_engine = self._check(request, downstream)
             dialect = routes.inference_dialect(request.method, request.raw_path)
-            if is_websocket(request):
+            if is_for_engine:
+                await self._pass_through(request, downstream)
+            elif is_websocket(request):
                 await self._upgrade(request, downstream)
             elif request.method == "OPTIONS" and self._rules is not cors.Rules.KEPT:
                 await self._preflight(request, downstream)
@@ -82,7 +85,8 @@ class ClientPort(Port):
             downstream.fail_unexpectedly(words, error)
         return downstream.written()
 
-    def _check(self, request: web.BaseRequest, downstream: Downstream) -> None:
+    def _check(self, request: web.BaseRequest, downstream: Downstream) -> bool:
+        """Let a request in or raise; True: the engine of this port has to judge its page, nobody else."""
         if self.connections > self._limits.connections:
             raise QueueFull("Too many connections are open; try again in a moment.", retry_after_s=1)
         check_form(request)
@@ -90,10 +94,14 @@ class ClientPort(Port):
         hosts = fields.getall("Host", [])
         if not hosts and request.version < (1, 1):
             hosts = ["localhost"]  # HTTP/1.0 needs none, and no browser speaks it
-        self._gate.check(hosts, fields.getall("Origin", []), fields.get("Sec-Fetch-Site"))
+        origins, site = fields.getall("Origin", []), fields.get("Sec-Fetch-Site")
+        asks_engine = self._rules is cors.Rules.RELAYED and not is_websocket(request)
+        if self._gate.check(hosts, origins, site, can_engine_judge=asks_engine):
+            return True  # and no word to the page from us
         page = _page(request)
         if page is not None and self._rules is not cors.Rules.KEPT:
             downstream.tell_page(cors.on_reply(page), self._rules is cors.Rules.OURS)
+        return False
 
     async def _infer(self, request: web.BaseRequest, downstream: Downstream) -> None:
         say_continue(request)

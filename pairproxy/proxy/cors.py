@@ -1,7 +1,7 @@
 """Which web pages may use a port, and the headers that tell their browsers so: Ollama's rules, word for word.
 
     no Origin, or that of the Host itself  -> no matter of CORS
-    an Origin that is not in the list      -> 403 without a body (gate)
+    an Origin that is not in the list      -> 403 without a body (gate; RELAYED: Ollama's own, or its reply)
     OPTIONS                                -> 204 with what may be asked
     all else                               -> the reply, with the Origin repeated in it
 
@@ -18,6 +18,9 @@ _ALLOWED = re.compile(
     r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0)(?::[0-9]{1,5})?"
     r"|(?:app|file|tauri|vscode-webview|vscode-file)://[^\s@/?#]*"
 )
+_WELL_FORMED = re.compile(
+    r"null|[a-z][a-z0-9+.-]*://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?", re.IGNORECASE
+)
 _METHODS = "GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS"
 _HEADERS = (
     "Authorization,Content-Type,User-Agent,Accept,X-Requested-With,Openai-Beta,X-Stainless-Arch,"
@@ -32,7 +35,7 @@ PREFIX = b"access-control-"
 class Rules(Enum):
     """Who tells a browser what it may do at a port."""
 
-    RELAYED = "Ollama itself; we say the same for what it did not answer"
+    RELAYED = "Ollama itself, of every Origin; we say the same for what it did not answer"
     OURS = "we, as Ollama would: the engine's own server has other rules or none"
     KEPT = "the engine, whose rules are its own affair: what a page asks is answered by it alone"
 
@@ -52,6 +55,11 @@ def is_own(origin: str, host: str) -> bool:
 def is_allowed(origin: str) -> bool:
     """Whether pages of this origin may use a port; browser extensions may not."""
     return _ALLOWED.fullmatch(origin) is not None
+
+
+def is_well_formed(origin: str) -> bool:
+    """Whether a browser would send this Origin: nothing that two readers could take for different hosts."""
+    return _WELL_FORMED.fullmatch(origin) is not None
 
 
 def on_reply(origin: str) -> Lines:

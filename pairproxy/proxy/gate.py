@@ -2,7 +2,8 @@
 
 Forwarding rewrites where a request comes from, so the engine's own checks would not see the page any
 more; these stand in their place. Names: only this machine's own, fewer than Ollama takes (any host of the
-LAN can claim a name under .local). Origins: Ollama's default list (cors).
+LAN can claim a name under .local). Origins: Ollama's default list (cors). A person may have told Ollama of
+more (OLLAMA_ORIGINS), which we cannot see: such an Origin goes no further than to the engine that knows.
 """
 
 import re
@@ -23,10 +24,18 @@ class Gate:
         name = (own_name if own_name is not None else socket.gethostname()).lower()
         self._names = {"localhost"} | ({name, f"{name}.local"} if name else set())
 
-    def check(self, hosts: Sequence[str], origins: Sequence[str], fetch_site: str | None) -> None:
-        """Let a request in or raise.
+    def check(
+        self,
+        hosts: Sequence[str],
+        origins: Sequence[str],
+        fetch_site: str | None,
+        *,
+        can_engine_judge: bool = False,
+    ) -> bool:
+        """Let a request in or raise; True: only for the engine of the port, which has to judge its Origin.
 
         ``hosts`` and ``origins`` are all values of these headers, ``fetch_site`` that of Sec-Fetch-Site.
+        ``can_engine_judge``: that engine is asked about an Origin that is none of ours, as it came.
         Raises BadRequest for a Host that is missing, doubled or malformed, NotAllowed for a foreign one.
         """
         if len(hosts) != 1:
@@ -36,10 +45,14 @@ class Gate:
         if len(origins) > 1:
             raise NotAllowed("A request has one Origin at most.")
         if origins:
-            if not (cors.is_own(origins[0], hosts[0]) or cors.is_allowed(origins[0])):
-                raise NotAllowed("Pages of this Origin may not use this port.")
-        elif fetch_site in ("cross-site", "same-site"):
+            if cors.is_own(origins[0], hosts[0]) or cors.is_allowed(origins[0]):
+                return False
+            if can_engine_judge and cors.is_well_formed(origins[0]):
+                return True
+            raise NotAllowed("Pages of this Origin may not use this port.")
+        if fetch_site in ("cross-site", "same-site"):
             raise NotAllowed("Pages of other sites may not use this port.")
+        return False
 
     def _is_own_host(self, text: str) -> bool:
         match = _HOST.fullmatch(text)

@@ -95,6 +95,11 @@ def without_body(headers: Headers) -> Headers:
     return tuple((name, value) for name, value in headers if name.lower() not in OF_BODY)
 
 
+def decoded(headers: Headers) -> Headers:
+    """The headers of a body that has no coding any more."""
+    return tuple((name, value) for name, value in headers if name.lower() != b"content-encoding")
+
+
 def with_length(headers: Headers, body: bytes) -> Headers:
     """The headers of a body that is not the client's any more: its size is told anew, where it was told."""
     size = b"%d" % len(body)

@@ -1,7 +1,8 @@
 """The peer port: mutual TLS, inference for this node's own engines, their models, and state documents.
 
 Every request is checked against the trust store anew: who was forgotten a second ago gets nothing, also on
-a connection that is open. A peer's request is served here or refused; it is never sent on.
+a connection that is open. A peer's request is served here or refused; it is never sent on. What it asks of
+the memory here is bounded (core.dialects.keeping).
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,6 +13,7 @@ from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
+from pairproxy.core.dialects.keeping import bounded
 from pairproxy.core.errors import BadRequest, NotAllowed, PairproxyError, QueueFull, SlotsTaken
 from pairproxy.core.models import Dialect, EngineId, NodeId, Place, Request, RequestId
 from pairproxy.core.residency import Residency
@@ -118,12 +120,14 @@ class PeerPort(Port):
     async def _serve(
         self, asked: Request, request: web.BaseRequest, body: bytes, downstream: Downstream
     ) -> None:
+        bound = bounded(asked.path, body, asked.coding)
+        raw = request.raw_headers if bound is None else headers.decoded(request.raw_headers)
         async with aclosing(self._dispatcher.attempts(asked)) as attempts:
             async for attempt in attempts:
                 async with attempt:
                     own = (("Host", self._authority_of(attempt.place.engine)),)
-                    content = body_for(attempt, body)
-                    fields = headers.to_peer(request.raw_headers, content, own)
+                    content = body_for(attempt, body if bound is None else bound)
+                    fields = headers.to_peer(raw, content, own)
                     outgoing = Outgoing("POST", request.raw_path, fields, content)
                     await forward(attempt, self._route, outgoing, downstream)
 

@@ -92,17 +92,14 @@ def test_the_official_ollama_client_lists_shows_and_uses_both(pair: tuple[Node, 
 
 
 def test_home_assistant_finds_and_asks_another_nodes_model(pair: tuple[Node, Node]) -> None:
-    """Its setup lists within 5 s; its questions stream, with a window of their own and a keep_alive.
-
-    The default keep_alive there is -1, which is not for other nodes' memory: it is set to five minutes here.
-    """
+    """Its setup lists within 5 s; its questions stream, with a window of their own and keep_alive -1."""
 
     async def main() -> str:
         client = ollama.AsyncClient(f"http://127.0.0.1:{pair[0].port}", trust_env=False)
         listed = await asyncio.wait_for(client.list(), 5.0)
         assert THEIRS in [one.model for one in listed.models]
         options = {"num_ctx": 8192, "num_predict": 4}
-        stream = await client.chat(THEIRS, QUESTION, stream=True, keep_alive=300, options=options)
+        stream = await client.chat(THEIRS, QUESTION, stream=True, keep_alive=-1, options=options)
         return "".join([part.message.content or "" async for part in stream])
 
     assert asyncio.run(main())

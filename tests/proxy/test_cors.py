@@ -188,7 +188,7 @@ def test_a_page_may_read_our_errors(kind: str) -> None:
     run_async(main())
 
 
-@pytest.mark.parametrize("kind", ["ollama", "embedded", "lmstudio"])
+@pytest.mark.parametrize("kind", ["embedded", "paced", "lmstudio"])
 @pytest.mark.parametrize("line", ["OPTIONS /api/chat HTTP/1.1", "GET /api/tags HTTP/1.1", CHAT])
 @pytest.mark.parametrize(
     "origin", ["https://evil.example", "null", "chrome-extension://abc", "http://localhost:x"]

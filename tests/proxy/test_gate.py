@@ -84,6 +84,33 @@ def test_other_pages_do_not(origin: str) -> None:
         GATE.check(["localhost"], [origin], None)
 
 
+@pytest.mark.parametrize(("origin", "is_asked"), [
+    ("https://evil.example", True), ("null", True), ("chrome-extension://abc", True),
+    ("moz-extension://6f0c-1", True), ("http://[fe80::1]:80", True), ("http://localhost", None),
+    ("tauri://localhost", None), ("", False), (" ", False), ("http://a@evil.example", False),
+    ("http://localhost:x", False), ("http://a b", False), ("http://a/", False), ("http://a\\b", False),
+    ("evil.example", False), ("null ", False), ("http://a, http://b", False),
+])  # fmt: skip
+def test_an_engine_with_a_list_of_its_own_judges_other_pages(origin: str, is_asked: bool | None) -> None:
+    """None: it is known here. What no browser would send is refused all the same."""
+    if is_asked is False:
+        with pytest.raises(NotAllowed):
+            GATE.check(["localhost"], [origin], None, can_engine_judge=True)
+    else:
+        assert GATE.check(["localhost"], [origin], None, can_engine_judge=True) is bool(is_asked)
+
+
+def test_that_engine_judges_neither_names_nor_what_has_no_origin() -> None:
+    """Another Host, two Origins, a cross-site request without one."""
+    for hosts, origins in (
+        (["evil.example"], ["http://evil.example"]),
+        (["localhost"], ["http://a", "http://a"]),
+        (["localhost"], []),
+    ):
+        with pytest.raises(NotAllowed):
+            GATE.check(hosts, origins, "cross-site", can_engine_judge=True)
+
+
 def test_an_origin_is_one() -> None:
     """A good Origin beside a bad one is none."""
     with pytest.raises(NotAllowed):

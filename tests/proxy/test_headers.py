@@ -83,6 +83,12 @@ def test_the_length_of_another_body_is_told_anew() -> None:
     assert headers.with_length(chunked, b"12345") == chunked
 
 
+def test_a_body_without_its_coding_is_not_said_to_have_one() -> None:
+    """Whatever the case of its name; nothing else is touched."""
+    sent = pairs("content-ENCODING: gzip", "Accept-Encoding: gzip", "Content-Type: a/b")
+    assert headers.decoded(sent) == pairs("Accept-Encoding: gzip", "Content-Type: a/b")
+
+
 def test_a_peer_learns_more_only_where_it_is_named() -> None:
     """One request may take one more header along."""
     sent = pairs("User-Agent: agent", "Cookie: a", "Accept: */*")

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -10,6 +11,7 @@ from pairproxy.proxy import unloading
 from pairproxy.security import tls
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, Script, eventually
+from tests.support.fake_ollama import packed, unpacked
 from tests.support.node import ENGINE, MODEL, Node
 from tests.support.raw_client import RawClient, RawReply, request
 from tests.support.running import run_async
@@ -18,6 +20,7 @@ CHAT = "POST /api/chat HTTP/1.1"
 GENERATE = "POST /api/generate HTTP/1.1"
 UNLOAD = request(GENERATE, b'{"model":"m:1","keep_alive":0}')
 TALK = request(CHAT, b'{"model":"m:1","messages":[{"role":"user","content":"hi"}]}')
+NOT_OURS = re.compile(rb'"keep_alive":(?:0|-1)')
 UNLOADED = {"model": "m:1", "response": "", "done": True, "done_reason": "unload"}
 
 
@@ -156,15 +159,40 @@ def test_a_request_that_stays_here_unloads_here() -> None:
     run_async(main())
 
 
-@pytest.mark.parametrize("value", ["0", "-1", '"24h"'])
-def test_no_peer_is_asked_to_keep_or_drop_a_model_for_us(value: str) -> None:
-    """Such a request runs here; a peer would refuse it."""
+@pytest.mark.parametrize(("value", "bound"), [("0", '"5m"'), ("-1", '"1h"'), ('"24h"', '"1h"')])
+def test_a_peer_keeps_a_model_for_us_as_long_as_suits_its_users(value: str, bound: str) -> None:
+    """Its engine gets a bounded time, counted anew; an engine of this node what its client said."""
 
     async def main() -> None:
-        body = b'{"model":"m:1","prompt":"hi","keep_alive":%s}' % value.encode()
-        async with two() as (anna, _, hers, his):
-            assert (await ask(anna, request(GENERATE, body))).status == 200
-            assert ([one.body for one in hers.requests], his.requests) == ([body], [])
+        body = '{ "model":"m:1", "keep_alive" :\t%s , "prompt":"\\"keep_alive\\" ü" }'
+        said, meant = (body % value).encode(), (body % bound).encode()
+        async with two() as (anna, ben, hers, his):
+            assert (await ask(anna, request(GENERATE, said))).status == 200
+            assert (await ask(ben, request(GENERATE, said))).status == 200
+            assert ([one.body for one in his.requests], hers.requests) == ([meant, said], [])
+            assert his.requests[0].header("Content-Length") == str(len(meant)).encode()
+
+    run_async(main())
+
+
+def test_a_coded_body_of_a_guest_is_bounded_too() -> None:
+    """It loses its coding with the change, and keeps it without one."""
+
+    async def main() -> None:
+        body = b'{"model":"m:1","prompt":"hi","keep_alive":%s}'
+        async with (
+            FakeEngine(ollama) as hers,
+            FakeEngine(ollama) as his,
+            Node(his, name="ben", engine_kind="ollama") as ben,
+            Node(hers, models=()) as anna,
+        ):
+            await anna.pair(ben)
+            for value in (b"-1", b"60"):
+                sent = request(GENERATE, packed(body % value), "Content-Encoding: zstd")
+                assert (await ask(anna, sent)).status == 200
+            bounded, kept = his.requests
+            assert (bounded.body, bounded.header("Content-Encoding")) == (body % b'"1h"', None)
+            assert (unpacked(kept.body), kept.header("Content-Encoding")) == (body % b"60", b"zstd")
 
     run_async(main())
 
@@ -183,10 +211,11 @@ def test_a_preload_goes_where_the_request_would() -> None:
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        (b'{"model":"m:1","prompt":"hi","keep_alive":0}', 400),
-        (b'{"model":"m:1","prompt":"hi","keep_alive":-1}', 400),
+        (b'{"model":"m:1","prompt":"hi","keep_alive":0}', 200),
+        (b'{"model":"m:1","prompt":"hi","keep_alive":-1}', 200),
+        (b'{"model":"m:1","prompt":"hi","keep_alive":-1,"keep_alive":1}', 400),
         (b'{"model":"m:1","prompt":"hi","keep_alive":3600}', 200),
-        (b'{"model":"m:1","keep_alive":-1}', 400),
+        (b'{"model":"m:1","keep_alive":-1}', 200),
         (b'{"model":"m:1","keep_alive":0}', 403),
         (b'{"model":"other","keep_alive":0}', 200),
     ],
@@ -204,5 +233,6 @@ def test_a_peer_may_not_rule_over_the_memory_here(body: bytes, status: int) -> N
             async with client:
                 assert (await client.ask(request(GENERATE, body, *own))).status == status
             assert len(his.requests) == (status == 200)
+            assert not [one for one in his.requests if b'"m:1"' in one.body and NOT_OURS.search(one.body)]
 
     run_async(main())

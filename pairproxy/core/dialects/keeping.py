@@ -1,10 +1,11 @@
 """How long a request asks its model to stay in memory, and whether that is all it asks: Ollama's keep_alive.
 
     no prompt, keep_alive 0  -> unload       no prompt, anything else -> load
-    a prompt, keep_alive 0   -> unload after the reply            -> "stays": it is not for a peer
-    a prompt, for very long  -> the model holds memory for days   -> "stays"
+    anything of a guest's that would rule over the memory of others  -> a time that is bounded
 
-The other dialects have no such field. Go on: core.residency knows where an unload has to go.
+The engine of the port gets what its client said. A guest asks the node that has the engine, whose own users
+would feel it long after the reply: for them "for ever" is LONGEST, and "gone at once" is DEFAULT. The other
+dialects have no such field. Go on: core.residency knows where an unload has to go.
 """
 
 import math
@@ -13,14 +14,20 @@ from dataclasses import dataclass
 
 import msgspec
 
-from pairproxy.core.dialects.reading_json import Fields, is_nothing
+from pairproxy.core.dialects.coding import decoded
+from pairproxy.core.dialects.reading_json import Ambiguous, Fields, is_nothing, read_fields
+from pairproxy.core.dialects.rename import replaced
+from pairproxy.core.errors import BadRequest
 
 LONGEST_S = 3600.0  # for which a peer's memory may be held: twelve times Ollama's default
+LONGEST = '"1h"'
+DEFAULT = '"5m"'  # Ollama's own: whoever else uses the model finds it loaded
 SHORTEST_S = 1.0  # Ollama drops the part of a second
 
 _UNITS_S = {"ns": 1e-9, "us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
 _TERM = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
 _DURATION = re.compile(rf"[+-]?(?:0|(?:{_TERM.pattern})+)")
+_KEY = b'"keep_alive"'
 _CONTENT = {"/api/generate": "prompt", "/api/chat": "messages"}
 
 
@@ -43,9 +50,11 @@ class Keeping:
         return self.is_empty and not self.unloads
 
     @property
-    def stays(self) -> bool:
-        """Whether it would rule over the memory of a peer: its users would feel it long after the reply."""
-        return self.keep_alive_s is not None and not 0.0 < self.keep_alive_s <= LONGEST_S
+    def bound(self) -> str | None:
+        """The JSON of what a guest gets instead; None where it gets what it asks for."""
+        if self.unloads or self.keep_alive_s is None or 0.0 < self.keep_alive_s <= LONGEST_S:
+            return None
+        return LONGEST if self.keep_alive_s else DEFAULT
 
 
 NOTHING = Keeping()
@@ -61,12 +70,39 @@ def keeping_of(path: str, fields: Fields) -> Keeping:
     return Keeping(keep_alive_s, content is not None and is_nothing(fields.get(content)))
 
 
+def bounded(path: str, body: bytes, coding: str = "") -> bytes | None:
+    """A guest's body with a keep_alive that suits others, every other byte as it was; None: it suits already.
+
+    What had a coding comes without it. Raises BadRequest for a body that cannot be read in one way only.
+    """
+    plain = decoded(coding, body)
+    try:
+        if plain is None or _KEY not in plain:  # a key spelled with escapes is ambiguous anyway
+            return None
+        bound = keeping_of(path, read_fields(plain)).bound
+    except (Ambiguous, msgspec.DecodeError, RecursionError):
+        raise BadRequest("The request body can be read in two ways.") from None
+    if bound is None:
+        return None
+    changed = replaced(plain, "keep_alive", bound)
+    if changed is None:
+        raise BadRequest("The request body can be read in two ways.")
+    return changed
+
+
+def _whole(value: float) -> float | None:
+    try:
+        return float(int(value))
+    except OverflowError:  # a number that Ollama cannot read either
+        return None
+
+
 def _seconds(value: object) -> float | None:
     """Seconds as Ollama reads a number or a duration such as "5m30s"; negative is for ever; None: neither."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return math.inf if value < 0 else float(int(value))
+        return math.inf if value < 0 else _whole(value)
     if not isinstance(value, str) or not _DURATION.fullmatch(value):
         return None
     seconds = sum(float(number) * _UNITS_S[unit] for number, unit in _TERM.findall(value))

@@ -98,7 +98,7 @@ def _read_json(request: Request, row: Inference, fields: Fields, kind: str) -> R
         needs=_needs(row, fields, prompt),
         is_load=keeping.loads,
         unloads=keeping.unloads,
-        stays=reading_ties.tie(row.dialect, fields, prompt, kind) or reading_ties.tie_of_memory(keeping),
+        stays=reading_ties.tie(row.dialect, fields, prompt, kind),
     )
     return _named(read, text_of(fields.get("model")))
 

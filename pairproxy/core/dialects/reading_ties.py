@@ -3,7 +3,6 @@
 import msgspec
 
 from pairproxy.core.dialects import routes
-from pairproxy.core.dialects.keeping import Keeping
 from pairproxy.core.dialects.reading_json import Fields, is_nothing, items_of
 from pairproxy.core.dialects.reading_prompt import Prompt
 from pairproxy.core.models import Dialect
@@ -34,7 +33,6 @@ FILE_MARK = b'"file_id"'
 """Names such a file, wherever it stands: inside a text its last quote is escaped."""
 FETCHES = "it names media that the engine would fetch"
 KEPT = "its reply is kept for a later request"
-HOLDS = "it would rule over the memory of a peer (keep_alive)"
 CLOUD_MODEL = "its model runs in the vendor's cloud, on this machine's account"
 LOCAL_MODEL = "its name says that it runs on this machine"
 
@@ -59,11 +57,6 @@ def tie(dialect: Dialect, fields: Fields, prompt: Prompt, kind: str) -> str | No
     if prompt.is_elsewhere:
         return FETCHES
     return KEPT if _is_kept(dialect, fields, kind) else None
-
-
-def tie_of_memory(keeping: Keeping) -> str | None:
-    """Why a request that rules over an engine's memory stays here; None if it may run anywhere."""
-    return HOLDS if keeping.stays and not keeping.unloads else None
 
 
 def tie_of_name(name: str) -> str | None:

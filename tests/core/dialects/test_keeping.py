@@ -1,12 +1,14 @@
 """keep_alive as Ollama reads it."""
 
+import gzip
 import math
 
 import msgspec
 import pytest
 
-from pairproxy.core.dialects.keeping import LONGEST_S, NOTHING, keeping_of
+from pairproxy.core.dialects.keeping import LONGEST_S, NOTHING, bounded, keeping_of
 from pairproxy.core.dialects.reading_json import read_fields
+from pairproxy.core.errors import BadRequest
 
 PROMPT = '"prompt":"hi"'
 
@@ -51,14 +53,46 @@ def test_what_asks_for_no_reply(path: str, fields: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "stays"),
-    [("null", False), ("1", False), ('"1h"', False), (f"{LONGEST_S + 1}", True), ('"24h"', True),
-     ("-1", True), ("0", True), ('"nonsense"', False)],
+    ("text", "expected"),
+    [("null", None), ("1", None), ('"1h"', None), (f"{LONGEST_S + 1}", '"1h"'), ('"24h"', '"1h"'),
+     ("-1", '"1h"'), ('"-1m"', '"1h"'), ("1e300", '"1h"'), ("0", '"5m"'), ('"0s"', '"5m"'), ("0.5", '"5m"'),
+     ('"nonsense"', None), ("[-1]", None), ("9" * 400, None)],
 )  # fmt: skip
-def test_who_would_rule_a_peers_memory(text: str, stays: bool) -> None:
-    """More than an hour, for ever, and gone at once are for this machine; what is no duration is an error."""
-    body = f'{{{PROMPT},"keep_alive":{text}}}'.encode()
-    assert keeping_of("/api/generate", read_fields(body)).stays is stays
+@pytest.mark.parametrize("path", ["/api/generate", "/api/embed"])
+def test_a_guest_rules_over_no_memory(path: str, text: str, expected: str | None) -> None:
+    """For ever is an hour, gone at once is as usual, what is no duration is the engine's to refuse."""
+    body = '{ "options" : {"keep_alive":-1},"keep_alive" :\t%s , "prompt":"\\"keep_alive\\":0 ü", "n":1e0 }'
+    changed = bounded(path, (body % text).encode())
+    assert changed == (None if expected is None else (body % expected).encode())
+
+
+def test_a_guest_may_load_and_unload() -> None:
+    """A load is bounded like a prompt; an unload is decided elsewhere."""
+    assert bounded("/api/chat", b'{"model":"m","keep_alive":-1}') == b'{"model":"m","keep_alive":"1h"}'
+    assert bounded("/api/chat", b'{"model":"m","keep_alive":0}') is None
+
+
+def test_a_bounded_body_has_no_coding() -> None:
+    """What was decoded to be changed is sent as it is; the rest keeps its coding."""
+    body = b'{"prompt":"hi","keep_alive":-1}'
+    assert bounded("/api/generate", gzip.compress(body), "gzip") == body.replace(b"-1", b'"1h"')
+    assert bounded("/api/generate", gzip.compress(b'{"keep_alive":"1m","prompt":"hi"}'), "gzip") is None
+    assert bounded("/api/generate", body, "br") is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"keep_alive":-1,"keep_alive":1}',
+        b'{"keep_alive":1,"Keep_Alive":-1}',
+        b'{"keep_alive"',
+        b'["keep_alive"]',
+    ],
+)
+def test_what_can_be_read_in_two_ways_is_refused(body: bytes) -> None:
+    """Otherwise the engine might read what nobody bounded."""
+    with pytest.raises(BadRequest):
+        bounded("/api/generate", body)
 
 
 def test_other_words_have_no_such_field() -> None:

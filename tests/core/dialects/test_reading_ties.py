@@ -4,10 +4,9 @@ from typing import Any
 import pytest
 
 from pairproxy.core.dialects import reading_ties
-from pairproxy.core.dialects.keeping import Keeping
 from pairproxy.core.dialects.reading_json import KEYS, read_fields
 from pairproxy.core.dialects.reading_prompt import Prompt
-from pairproxy.core.dialects.reading_ties import TIES, tie, tie_of_memory, tie_of_name
+from pairproxy.core.dialects.reading_ties import TIES, tie, tie_of_name
 from pairproxy.core.models import Dialect
 
 
@@ -83,10 +82,3 @@ def test_a_reply_that_is_kept_stays_unless_it_need_not_be(dialect: Dialect, kind
 def test_a_name_may_tie_too(name: str, why: str | None) -> None:
     """By its source suffix."""
     assert tie_of_name(name) == why
-
-
-def test_ruling_over_memory_ties_but_unloading_does_not() -> None:
-    """What was loaded elsewhere is unloaded there."""
-    assert tie_of_memory(Keeping(0.0)) == reading_ties.HOLDS
-    assert tie_of_memory(Keeping(0.0, is_empty=True)) is None
-    assert tie_of_memory(Keeping()) is None

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairproxy.core.dialects.rename import renamed
+from pairproxy.core.dialects.rename import renamed, replaced
 
 ANY_JSON = st.recursive(
     st.none()
@@ -77,6 +77,23 @@ def test_any_bytes_are_renamed_or_refused(body: bytes) -> None:
     """Never an exception; and what is renamed says the new name."""
     changed = renamed(body, "new")
     assert changed is None or json.loads(changed)["model"] == "new"
+
+
+@pytest.mark.parametrize("value", ["-1", "0", "1.5e-3", "true", "null", '"a\\"b"', '""'])
+@pytest.mark.parametrize("after", ["", " ", ',"x":[{"k":1}]', ' , "model":"m"'])
+def test_any_plain_value_is_replaced(value: str, after: str) -> None:
+    """Numbers and words of JSON end where they end."""
+    body = '{"a":{"k":1},"k" : %s' + after + "}"
+    assert replaced((body % value).encode(), "k", '"new"') == (body % '"new"').encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"k":[1]}', b'{"k":{}}', b'{"k":1,"k":1}', b'{"k":1,"K":1}', b'{"K":1}', b'{"k":01}', b'{"k":1'],
+)
+def test_what_is_no_plain_value_is_not_replaced(body: bytes) -> None:
+    """The same refusals as for a name, and nothing with parts of its own."""
+    assert replaced(body, "k", "2") is None
 
 
 def test_names_in_the_text_are_text() -> None:
