@@ -28,12 +28,14 @@ from pairproxy.core.scheduler import Rules, Scheduler
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.engines.finder import find_engines, nothing_found, with_a_client_port
 from pairproxy.engines.own import OwnEngines
-from pairproxy.engines.ports import how_to_go_on
+from pairproxy.engines.ports import how_to_go_on, refuse_loops
 from pairproxy.peers.book import PeerBook
 from pairproxy.peers.discovery import Discovery
 from pairproxy.peers.exchange import Publisher
+from pairproxy.peers.restarting import restarting
 from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.client_port import ClientPort
+from pairproxy.proxy.draining import drain
 from pairproxy.proxy.forward import Route
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.listening import Sockets, bind, bind_plain
@@ -48,7 +50,6 @@ from pairproxy.upstreams import Upstream
 
 _log = logging.getLogger(__name__)
 
-DRAIN_S = 30.0  # how long a stopping daemon lets running replies end; a second Ctrl-C ends them at once
 LOCK_FILE = "daemon.lock"
 LOCK_TRIES = 10  # half a second, for one that is just ending
 Progress = Callable[[int, int], None]
@@ -66,7 +67,7 @@ class Daemon:
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
         self._starting = asyncio.timeout(None)
-        self._is_serving = False
+        self._is_starting = False
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ports: list[Port] = []
@@ -76,7 +77,8 @@ class Daemon:
         if self._stop.is_set():
             self._stop_now.set()
         self._stop.set()
-        if not self._is_serving:
+        if self._is_starting:
+            self._is_starting = False
             self._starting.reschedule(0.0)
 
     async def run(self, on_ready: Callable[[DaemonFile], None]) -> None:
@@ -87,16 +89,22 @@ class Daemon:
         try:
             with lock:
                 async with self._starting:
-                    await self._run(on_ready)
+                    self._is_starting = not self._stop.is_set()
+                    if self._is_starting:
+                        await self._run(on_ready)
         except TimeoutError:
             if not self._starting.expired():
                 raise
             _log.info("stopped while starting")
+        finally:
+            self._is_starting = False
 
     async def _run(self, on_ready: Callable[[DaemonFile], None]) -> None:
         identity = load_or_create(self._home)
         trust = TrustStore(self._home, identity.device_id)
         trust.load()
+        static = [parse_listen(text, "peers.static") for text in self._settings.peers.static]
+        refuse_loops(self._settings.engines)
         entries = self._settings.engines or with_a_client_port(await find_engines())
         if not entries:
             raise NothingToServe(nothing_found())
@@ -106,9 +114,14 @@ class Daemon:
             sockets = self._bind(trust)
             stack.callback(sockets.close)
             self._wire(identity, trust)
-            await self._engines.start()
-            async with self._group:
-                await self._serve(identity, trust, sockets, on_ready, stack)
+            for where in static:
+                self._book.add_everywhere(*where)
+            try:
+                await self._engines.start()
+                async with self._group:
+                    await self._serve(identity, trust, sockets, on_ready, stack)
+            finally:
+                self._is_starting = False  # what is undone from here on must not be interrupted
 
     # --- building ---------------------------------------------------------------------------------------
 
@@ -163,8 +176,6 @@ class Daemon:
         for record in trust.peers():
             if record.i_may_use:
                 self._book.add(record)
-        for text in settings.peers.static:
-            self._book.add_everywhere(*parse_listen(text, "peers.static"))
 
     # --- running ----------------------------------------------------------------------------------------
 
@@ -183,17 +194,19 @@ class Daemon:
         await self._engines.until_told()
         await self._open_ports(identity, trust, sockets, self._view(file, discovery), stack)
         for link in self._book.links:
-            self._spawn(f"peer {link.name}", link.run())
+            self._spawn(name := f"peer {link.name}", restarting(name, link.run))
         if discovery is not None:
-            self._spawn("discovery", discovery.run())
+            self._spawn("discovery", restarting("discovery", discovery.run))
+        silent = (
+            engine.id for engine in self._engines.engines if self._scheduler.local.get(engine.id) is None
+        )
+        file = msgspec.structs.replace(file, waiting_for=tuple(silent))
         write_private(self._home / DAEMON_FILE, msgspec.json.encode(file))
         stack.callback((self._home / DAEMON_FILE).unlink, missing_ok=True)
-        self._is_serving = True
+        self._is_starting = False
         on_ready(file)
         await self._stop.wait()
-        await self._drain()
-        for port in self._ports:  # what is still open ends here, while tasks can be started for its engines
-            await port.stop()
+        await drain(self._dispatcher, self._scheduler, self._ports, self._stop_now, self._spawn)
         self._dispatcher.close()
         for task in self._tasks:
             task.cancel()
@@ -248,12 +261,11 @@ class Daemon:
     def _discovery(self, identity: Identity, file: DaemonFile) -> Discovery | None:
         if not self._settings.peers.discovery or file.peer_port is None:
             return None
-        is_loopback = self._settings.peers.loopback
         return Discovery(
             identity.device_id,
             file.peer_port,
             self._book.hint,
-            allow_loopback=is_loopback,
+            allow_loopback=self._settings.peers.loopback,
             is_paired=self._book.is_paired,
         )
 
@@ -267,18 +279,6 @@ class Daemon:
             lambda: discovery.last_error if discovery else None,
             self._clock.now,
         )
-
-    async def _drain(self) -> None:
-        """Let what runs end, take no new work."""
-        self._scheduler.is_draining = True
-        for port in self._ports:
-            port.close()
-        _log.info("stopping; %d requests are running", len(self._scheduler.running))
-        ends = [
-            self._spawn("until idle", self._dispatcher.until_idle()),
-            self._spawn("until told twice", self._stop_now.wait()),
-        ]
-        await asyncio.wait(ends, timeout=DRAIN_S, return_when=asyncio.FIRST_COMPLETED)
 
     # --- what siblings are handed -----------------------------------------------------------------------
 
@@ -297,4 +297,4 @@ class Daemon:
         return any(True for _ in self._scheduler.places(self._clock.now()))
 
 
-_OTHER_ADMIN = "Is another pairproxy running? Set admin.listen to another port if it should be."
+_OTHER_ADMIN = "Stop that program, or set admin.listen in config.toml to another port."

@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pairproxy import daemon as daemon_module
 from pairproxy.api.client import DAEMON_FILE, read_daemon_file
 from pairproxy.api.schema import DaemonFile
 from pairproxy.cli.demo.cluster import pair
@@ -23,7 +22,6 @@ from pairproxy.config import (
 from pairproxy.core.errors import ConfigError, EngineUnavailable, PortTaken, StoreError
 from pairproxy.daemon import Daemon
 from tests.support.asking import Asker, Got
-from tests.support.daemons import until
 from tests.support.running import run_async
 
 ENGINE = EngineSettings(
@@ -35,6 +33,9 @@ SETTINGS = Settings(
     admin=AdminSettings(listen="127.0.0.1:0"),
     peers=PeerSettings(listen="127.0.0.1:0", loopback=True),
 )
+
+
+SLOW_TO_MEASURE = msgspec.structs.replace(ENGINE, paced=PacedSettings(decode=1.0))
 
 
 def daemon_of(home: Path, settings: Settings = SETTINGS) -> Daemon:
@@ -154,27 +155,6 @@ def test_stopped_while_it_starts_it_never_was_ready(home: Path) -> None:
     run_async(scene())
 
 
-def test_a_drain_has_an_end(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reply that takes too long is broken off; its engine is told to stop, and nothing is left."""
-    monkeypatch.setattr(daemon_module, "DRAIN_S", 0.2)
-    slow = msgspec.structs.replace(ENGINE, paced=PacedSettings(decode=60.0))
-
-    async def scene() -> Got:
-        async with running(home, msgspec.structs.replace(SETTINGS, engines=(slow,))) as (daemon, file):
-            asking = asyncio.create_task(ask(file, tokens=100_000))
-            await asyncio.to_thread(until, lambda: is_replying(file), "the reply begins", 5.0)
-            daemon.stop()
-        return await asking
-
-    assert not run_async(scene()).is_whole
-
-
-def is_replying(file: DaemonFile) -> bool:
-    """Whether a reply is under way."""
-    running = Asker(file.admin_port).request("GET", "/status").json()["running"]
-    return any(one["has_first_byte"] for one in running)
-
-
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
@@ -183,6 +163,8 @@ def is_replying(file: DaemonFile) -> bool:
         ({"admin": AdminSettings(listen="nonsense")}, ConfigError, "admin.listen"),
         ({"engines": (msgspec.structs.replace(ENGINE, listen="8.8.8.8:80"),)}, ConfigError, "engines.listen"),
         ({"peers": PeerSettings(static=("nonsense",))}, ConfigError, "peers.static"),
+        ({"engines": (EngineSettings(kind="ollama", url="http://127.0.0.1:11434"),)}, ConfigError, "11434"),
+        ({"engines": (EngineSettings(kind="openai", listen="localhost:8000"),)}, ConfigError, "engines.url"),
         ({"engines": (EngineSettings(kind="embedded", listen="127.0.0.1:0"),)}, EngineUnavailable, "cache"),
     ],
 )

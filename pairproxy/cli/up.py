@@ -36,31 +36,31 @@ class EngineChoice(enum.StrEnum):
     PACED = "paced"
 
 
+_ENGINE = typer.Option(
+    help="Serve an engine of our own instead of looking for one. embedded: a small real model."
+)
+_LISTEN = typer.Option(
+    help="Where clients find the engine of --engine. Default: what config.toml says, or 127.0.0.1:11434.",
+    metavar="HOST:PORT",
+)
+
+
 def up(
     config: Annotated[
         Path | None, typer.Option(help="Settings file. Default: config.toml in the home.")
     ] = None,
     home: Home = None,
     log_level: Annotated[LogLevelName | None, typer.Option(help="How much to log.")] = None,
-    engine: Annotated[
-        EngineChoice | None,
-        typer.Option(
-            help="Serve an engine of our own instead of looking for one. embedded: a small real model."
-        ),
-    ] = None,
-    listen: Annotated[
-        str | None,
-        typer.Option(
-            help="HOST:PORT of the client port of --engine. Default: 127.0.0.1:11434.", metavar="HOST:PORT"
-        ),
-    ] = None,
+    engine: Annotated[EngineChoice | None, _ENGINE] = None,
+    listen: Annotated[str | None, _LISTEN] = None,
     stop_on_eof: Annotated[
         bool, typer.Option(hidden=True, help="Stop when standard input ends: with whoever started this.")
     ] = False,
 ) -> None:
     """Run the daemon in the foreground: find engines and peers, and serve.
 
-    Ctrl-C takes no new work and lets what runs and waits end, for 30 s at most; a second Ctrl-C ends it at once.
+    Ctrl-C takes no new work and lets what runs and waits end, for 30 s at most; a second Ctrl-C ends it
+    at once.
 
     Examples: `pairproxy up`, `pairproxy up --engine embedded`, `pairproxy up --config mine.toml`.
     """

@@ -26,8 +26,8 @@ PORTS: dict[EngineKind, Ports] = {
 }
 SPARE = 11600  # shown where somebody has to choose a port; nothing known uses it
 MOVES = {
-    "ollama": f"stop it and start it with `OLLAMA_HOST={HOST}:11534 ollama serve`, where `pairproxy up` looks for it",
-    "lmstudio": "stop it and start it with `lms server start --port 12340`, where `pairproxy up` looks for it",
+    "ollama": f"stop it and start it with `OLLAMA_HOST={HOST}:11534 ollama serve`",
+    "lmstudio": "stop it and start it with `lms server start --port 12340`",
 }
 """How an engine is started at the port it moves to."""
 STANDS_FOR_OLLAMA = ("embedded", "paced")  # these bring nothing of their own, so Ollama's clients find them
@@ -91,13 +91,13 @@ def how_to_go_on(kind: str) -> str:
     """What to do when the client port of an engine of this kind is taken."""
     if kind in STANDS_FOR_OLLAMA:
         return (
-            f"Stop that program, or start with `pairproxy up --engine {kind} --listen {HOST}:{SPARE}` (the same "
-            "as engines.listen in config.toml) and point your clients there."
+            f"Stop that program, or start with `pairproxy up --engine {kind} --listen {HOST}:{SPARE}` (or "
+            "set engines.listen in config.toml) and point your clients there."
         )
     if kind in MOVES:
         return (
-            f"If that is the engine itself, let it make room: {MOVES[kind]}. Or put it into config.toml as an "
-            f'[[engines]] entry with kind = "{kind}" and listen = "{HOST}:{SPARE}" (engines.listen), and point '
-            "your clients there."
+            f"If that is the engine itself, let it make room: {MOVES[kind]}, where `pairproxy up` looks for "
+            "it. Or leave it there and give config.toml an [[engines]] entry with "
+            f'kind = "{kind}" and listen = "{HOST}:{SPARE}" (engines.listen), and point your clients there.'
         )
     return "Stop that program, or give this engine another port with engines.listen in config.toml."

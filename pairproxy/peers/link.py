@@ -96,9 +96,14 @@ class PeerLink:
 
     async def run(self) -> None:
         """Connect, listen, and try again, until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._catalogue.run(), name=f"catalogue of {self.name}")
-            await self._listen()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._catalogue.run(), name=f"catalogue of {self.name}")
+                await self._listen()
+        except Exception:  # a fault of ours: nobody listens to the peer until run() is called again
+            self.problem = "pairproxy failed; its log says where"
+            self._lose()
+            raise
 
     async def _listen(self) -> None:
         pause_s = RETRY_FIRST_S

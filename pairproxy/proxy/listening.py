@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -112,10 +113,8 @@ def _taken(port: int, how_to_go_on: str) -> str:
         with suppress(psutil.Error):
             process = psutil.Process(holder.pid)
             if is_pairproxy(process.cmdline()):
-                return (
-                    f"Port {port} is taken by another pairproxy (pid {holder.pid}). Use that one, or stop it, or "
-                    f"let this one listen elsewhere with admin.listen and engines.listen in its config.toml."
-                )
+                who = f"another pairproxy (pid {holder.pid})"
+                return f"Port {port} is taken by {who}. {_OTHER_PORTS}"
             return f"Port {port} is taken by {process.name()} (pid {holder.pid}). {how_to_go_on}"
         who = f"pid {holder.pid}"
     return f"Port {port} is taken by {who}. {how_to_go_on}"
@@ -123,8 +122,13 @@ def _taken(port: int, how_to_go_on: str) -> str:
 
 def is_pairproxy(command: Sequence[str]) -> bool:
     """Whether a command line runs pairproxy: by its script, or as a module."""
-    first = [os.path.basename(word).removesuffix(".exe") for word in command[:2]]
+    first = [Path(word).name.removesuffix(".exe") for word in command[:2]]
     return "pairproxy" in first or ("-m", "pairproxy") in pairwise(command[:8])
+
+
+_OTHER_PORTS = (
+    "Use that one, stop it, or give this one other ports: admin.listen and engines.listen in config.toml."
+)
 
 
 def _holder(port: int) -> Any:

@@ -71,6 +71,39 @@ def test_on_an_occupied_port_it_says_who_has_it_and_how_to_go_on(home: Path, tak
     assert "engines.listen" in said
 
 
+def test_a_port_that_another_pairproxy_has_is_said_so(daemons: Daemons, home: Path) -> None:
+    """By its command line: that of a Python says nothing."""
+    daemons.home("A", settings())
+    (node,) = daemons.start("A")
+    done = here("up", "--home", home, "--engine", "paced", "--listen", f"127.0.0.1:{node.port}")
+    assert done.returncode == 1
+    assert f"Port {node.port} is taken by another pairproxy (pid {node.pid})" in sentence(done)
+
+
+def test_an_engine_of_our_own_keeps_what_the_settings_say_of_it(daemons: Daemons) -> None:
+    """--engine picks the entry of that kind with its port and slots; the others are left out."""
+    text = settings(slots=3) + '[[engines]]\nkind = "ollama"\nurl = "http://127.0.0.1:9"\nlisten = ""\n'
+    daemons.home("A", text)
+    node = daemons.launch("A", "--engine", "paced")
+    until(lambda: "serves" in node.log, "it starts")
+    (engine,) = node.status().nodes[0].engines
+    assert (engine.kind, engine.slots, list(node.file.client_ports)) == ("paced", 3, ["paced"])
+
+
+def test_listen_goes_with_engine(home: Path) -> None:
+    """Alone it is wrong usage; what is no address is an error with its name."""
+    assert here("up", "--home", home, "--listen", "127.0.0.1:1").returncode == 2
+    done = here("up", "--home", home, "--engine", "paced", "--listen", "11434")
+    assert (done.returncode, "--listen = '11434'" in sentence(done)) == (1, True)
+
+
+def test_help_says_how_it_ends() -> None:
+    """Nobody reads a manual after Ctrl-C."""
+    said = " ".join(here("up", "--help").stdout.split())
+    assert "30 s at most" in said
+    assert "second Ctrl-C" in said
+
+
 def test_on_an_occupied_admin_port_it_asks_for_the_other_pairproxy(home: Path, taken: int) -> None:
     """The admin port is told apart from an engine's."""
     text = settings(admin={"listen": f"127.0.0.1:{taken}"})
@@ -184,7 +217,7 @@ def test_a_second_signal_ends_it_at_once(daemons: Daemons) -> None:
     """A reply that would take half a minute is broken off, without an end that looks whole."""
     node, reply = streaming(daemons, tokens=1500)
     node.send(signal.SIGTERM)
-    until(lambda: "stopping; 1 requests" in node.log, "it drains", 2.0)
+    until(lambda: "stopping; 1 request running" in node.log, "it drains", 2.0)
     node.send(signal.SIGTERM)
     asked_at = time.monotonic()
     assert node.wait() == 0

@@ -2,7 +2,7 @@ import pytest
 
 from pairproxy.config import EngineSettings
 from pairproxy.core.errors import ConfigError
-from pairproxy.engines.ports import client_port, engine_address
+from pairproxy.engines.ports import client_port, engine_address, how_to_go_on, refuse_loops
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,44 @@ def test_any_other_url_is_refused(url: str) -> None:
     """An engine elsewhere, or a URL that is none, is an error that says what is right."""
     with pytest.raises(ConfigError, match=r"engines\.url = "):
         engine_address(EngineSettings(kind="llamacpp", url=url))
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [EngineSettings(kind="ollama", url="http://localhost:11434")],
+        [EngineSettings(kind="llamacpp", listen="127.0.0.1:8080")],
+        [EngineSettings(kind="openai", url="http://[::1]:9000", listen="127.0.0.1:9000")],
+        [EngineSettings(kind="paced"), EngineSettings(kind="llamacpp", url="http://127.0.0.1:11434")],
+    ],
+)
+def test_a_loop_is_refused(entries: list[EngineSettings]) -> None:
+    """No engine is sought where a client port of this daemon stands, in whatever spelling."""
+    with pytest.raises(ConfigError, match=r"engines\.url and engines\.listen meet"):
+        refuse_loops(entries)
+
+
+def test_what_does_not_meet_is_no_loop() -> None:
+    """The usual settings, no port at all, and the port that the system chooses are fine."""
+    refuse_loops(
+        [
+            EngineSettings(kind="ollama"),
+            EngineSettings(kind="lmstudio", listen=""),
+            EngineSettings(kind="paced", listen="127.0.0.1:0"),
+            EngineSettings(kind="ollama", listen="localhost:11434"),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [
+        ("ollama", "OLLAMA_HOST=127.0.0.1:11534 ollama serve"),
+        ("lmstudio", "lms server start --port 12340"),
+        ("embedded", "pairproxy up --engine embedded --listen 127.0.0.1:"),
+        ("openai", "engines.listen"),
+    ],
+)
+def test_a_taken_port_leads_somewhere(kind: str, way: str) -> None:
+    """The command that makes room is said in full, with the port where the engine is looked for."""
+    assert way in how_to_go_on(kind)

@@ -7,7 +7,7 @@ import pytest
 
 from pairproxy.core.errors import ConfigError, PortTaken
 from pairproxy.core.models import EngineId, NodeId
-from pairproxy.proxy.listening import Sockets, bind, bind_plain, port_of
+from pairproxy.proxy.listening import Sockets, bind, bind_plain, is_pairproxy, port_of
 
 
 def close(sockets: list[socket.socket]) -> None:
@@ -95,3 +95,19 @@ def test_what_a_daemon_listens_on_is_told_by_port_and_given_back() -> None:
     assert Sockets({}, [], admin).file(NodeId("n"), "anna").peer_port is None
     sockets.close()
     assert {sock.fileno() for sock in (*first, *second, *peers, *admin)} == {-1}
+
+
+@pytest.mark.parametrize(
+    ("command", "is_ours"),
+    [
+        (["/opt/bin/python", "-m", "pairproxy", "up"], True),
+        (["/opt/bin/python", "/opt/bin/pairproxy", "up"], True),
+        (["pairproxy.exe"], True),
+        (["/opt/pairproxy/bin/ollama", "serve"], False),
+        (["ollama", "serve", "pairproxy"], False),
+        ([], False),
+    ],
+)
+def test_another_pairproxy_is_told_by_its_command(command: list[str], is_ours: bool) -> None:
+    """As a script and as a module; not by a directory of that name."""
+    assert is_pairproxy(command) == is_ours

@@ -161,12 +161,12 @@ class Daemons:
             until(partial(_answers, node), f"{node.name} starts")
         return started
 
-    def launch(self, name: str) -> Node:
-        """Start a daemon and do not wait for it."""
+    def launch(self, name: str, *flags: str) -> Node:
+        """Start a daemon and do not wait for it; ``flags`` are added to its command."""
         log_file = self._directory / f"{name}-{len(self.nodes)}.log"
         with log_file.open("wb") as log:
             process = subprocess.Popen(
-                up_command(self._homes[name]),
+                [*up_command(self._homes[name]), *flags],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
