@@ -105,9 +105,7 @@ class Limits(_Section, frozen=True):
     connect_timeout_s: Above0 = 1.5  # a host that is gone; LAN handshakes take milliseconds
     node_stale_s: Above0 = 3.0  # no state document: no new requests there
     node_lost_s: Above0 = 5.0  # no state document: gone, its requests go elsewhere
-    settle_s: Above0 = 60.0  # longest wait for an engine to drop an abandoned request
     relay_buffer_bytes: Count = 256 * 1024  # written to a slow client before its upstream is paused
-    tail_bytes: Count = 64 * 1024  # of a reply kept for usage and the terminal record
     state_document_bytes: Count = 1024 * 1024  # thousands of models; more is hostile or broken
     attempts: Count = 3  # nodes tried before the first body byte
 

@@ -9,6 +9,7 @@ says so; every other failure leaves the loop as the error it is.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import suppress
 from types import TracebackType
@@ -29,6 +30,8 @@ from pairproxy.core.events import (
 )
 from pairproxy.core.models import AttemptId, Decision, EngineId, Outcome, Place, Request, RequestId, Usage
 from pairproxy.core.scheduler import Listener, Scheduler
+
+_log = logging.getLogger(__name__)
 
 Settle = Callable[[EngineId, int], Awaitable[None]]
 """(engine of this node, other requests in flight there) -> returns when a broken-off request has left it."""
@@ -55,6 +58,7 @@ class Attempt:
         self._dispatcher = dispatcher
         self._scope = asyncio.timeout(None)
         self._broken_off: PairproxyError | None = None
+        self._is_entered = False
         self._has_first_byte = False
         self._is_over = False
 
@@ -80,11 +84,14 @@ class Attempt:
     def break_off(self, error: PairproxyError) -> None:
         """Interrupt whatever the block awaits; the block ends with ``error``."""
         self._broken_off = error
-        if not self._is_over:
+        if self._is_entered and not self._is_over:
             self._scope.reschedule(0.0)
 
     async def __aenter__(self) -> "Attempt":
         await self._scope.__aenter__()
+        self._is_entered = True
+        if self._broken_off is not None:
+            self._scope.reschedule(0.0)
         return self
 
     async def __aexit__(
@@ -145,6 +152,7 @@ class Dispatcher:
         self._listeners: list[Listener] = []
         self._waiting: dict[RequestId, asyncio.Future[Dispatch | Refuse]] = {}
         self._attempts: dict[AttemptId, Attempt] = {}
+        self._broken_off: dict[RequestId, BreakOff] = {}  # dispatched, but its coroutine did not yet run
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
         self._idle: asyncio.Future[None] | None = None
@@ -160,11 +168,14 @@ class Dispatcher:
     def tell(self, event: Event) -> None:
         """Report what happened; its consequences are performed before this returns."""
         commands = self._scheduler.handle(event)
-        for listener in self._listeners:
-            listener(event, commands)
         for command in commands:
             self._perform(command)
         self._set_timer()
+        for listener in self._listeners:
+            try:
+                listener(event, commands)
+            except Exception as error:  # noqa: BLE001 who only looks on must not harm the requests
+                _log.error("a listener failed at %s: %s", type(event).__name__, type(error).__name__)
         if self._idle is not None and not self._idle.done() and not len(self._scheduler.running):
             self._idle.set_result(None)
 
@@ -191,6 +202,9 @@ class Dispatcher:
                 answer = self._expect(request.id)
                 attempt = Attempt(self, request, command, self.now() - arrived_at)
                 self._attempts[attempt.id] = attempt
+                broken = self._broken_off.pop(request.id, None)
+                if broken is not None and broken.attempt == attempt.id:
+                    attempt.break_off(broken.error)
                 yield attempt
                 if not answer.done() and request.id not in self._waiting:
                     return
@@ -200,6 +214,7 @@ class Dispatcher:
             raise
         finally:
             self._waiting.pop(request.id, None)
+            self._broken_off.pop(request.id, None)
 
     # --- what attempts report ---------------------------------------------------------------------------
 
@@ -255,6 +270,8 @@ class Dispatcher:
             attempt = self._attempts.get(command.attempt)
             if attempt is not None:
                 attempt.break_off(command.error)
+            elif command.attempt.request in self._waiting:
+                self._broken_off[command.attempt.request] = command
 
     def _answer(self, request: RequestId, command: Dispatch | Refuse) -> None:
         answer = self._waiting.get(request)

@@ -1,19 +1,19 @@
-"""How long a slot stays charged after its request is over, and how a dispatcher comes to rest."""
+"""How long a slot stays charged after its request is over, and what faults of others cannot do."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
 
+from pairproxy.core.commands import Command
 from pairproxy.core.errors import (
     BrokenReply,
     Unreachable,
 )
-from pairproxy.core.models import (
-    EngineId,
-)
+from pairproxy.core.events import Event, NodeLost
+from pairproxy.core.models import EngineId, Outcome
 from pairproxy.dispatcher import Attempt
-from tests.support.bridge import bridge, fail, hang, hang_in_the_middle
+from tests.support.bridge import HERE, THERE, bridge, fail, hang, hang_in_the_middle, succeed
 from tests.support.fake_engine import eventually
 from tests.support.node import Settling
 from tests.support.running import run_async
@@ -97,3 +97,59 @@ def test_idle_is_when_nothing_runs() -> None:
                 await asyncio.wait([running])
 
     run_async(main())
+
+
+def test_a_node_that_is_lost_before_its_attempt_began_is_left_all_the_same() -> None:
+    """The loop turns once between the dispatch and its block; the request goes to another place at once."""
+
+    async def main() -> None:
+        async with bridge() as one:
+            first = asyncio.create_task(one.run("first", hang))
+            await eventually(lambda: len(one.scheduler.running) == 1)
+            second = asyncio.create_task(one.run("second", hang, succeed))
+            await eventually(lambda: one.scheduler.waiting == 1)
+            one.hear_of_peer()
+            one.dispatcher.tell(NodeLost(one.dispatcher.now(), THERE.node))
+            first.cancel()
+            assert await second == [THERE, HERE]
+            assert [attempt.end for attempt in one.record_of("second").attempts] == ["NodeGone", "done"]
+            assert not one.dispatcher._broken_off
+
+    run_async(main())
+
+
+def test_a_lost_node_is_forgotten_with_the_client_that_left() -> None:
+    """Nothing of an attempt that nobody began is kept."""
+
+    async def main() -> None:
+        async with bridge() as one:
+            first = asyncio.create_task(one.run("first", hang))
+            await eventually(lambda: len(one.scheduler.running) == 1)
+            second = asyncio.create_task(one.run("second", hang))
+            await eventually(lambda: one.scheduler.waiting == 1)
+            one.hear_of_peer()
+            one.dispatcher.tell(NodeLost(one.dispatcher.now(), THERE.node))
+            second.cancel()
+            first.cancel()
+            await asyncio.wait([first, second])
+            assert not one.dispatcher._broken_off
+            await eventually(lambda: len(one.scheduler.running) == 0)
+
+    run_async(main())
+
+
+def test_a_listener_that_fails_costs_no_request(caplog: pytest.LogCaptureFixture) -> None:
+    """Commands are performed and other listeners hear; the log names the fault, not what it says."""
+
+    def broken(event: Event, commands: list[Command]) -> None:
+        raise KeyError("a prompt")
+
+    async def main() -> None:
+        async with bridge() as one:
+            one.dispatcher._listeners.insert(0, broken)
+            assert await one.run("r", succeed) == [HERE]
+            assert one.record.outcome is Outcome.DONE
+
+    run_async(main())
+    assert "a listener failed at RequestArrived: KeyError" in caplog.text
+    assert "a prompt" not in caplog.text

@@ -96,9 +96,11 @@ class View:
         return slots
 
     def _own_node(self, at: float) -> NodeStatus:
-        states = self._scheduler.local.states(self._scheduler.running, NodeId(""), at)
-        engines = tuple(_engine(state, self._client_ports.get(state.engine)) for state in states)
-        return NodeStatus(self._scheduler.own, self._name, is_self=True, is_up=True, engines=engines)
+        local, running, ports = self._scheduler.local, self._scheduler.running, self._client_ports
+        engines = [_engine(one, ports.get(one.engine)) for one in local.states(running, NodeId(""), at)]
+        lost = local.lost_states(running, at)
+        engines += [_engine(one, ports.get(one.engine), is_up=False) for one in lost]
+        return NodeStatus(self._scheduler.own, self._name, is_self=True, is_up=True, engines=tuple(engines))
 
     def _peers(self, at: float) -> list[NodeStatus]:
         documents = {document.node: document for document, _ in self._scheduler.nodes.documents(at)}
@@ -140,7 +142,7 @@ class View:
         ]
 
 
-def _engine(state: EngineState, port: int | None) -> EngineStatus:
+def _engine(state: EngineState, port: int | None, *, is_up: bool = True) -> EngineStatus:
     replicas = tuple(
         ReplicaStatus(
             model=one.replica.model,
@@ -152,7 +154,9 @@ def _engine(state: EngineState, port: int | None) -> EngineStatus:
         )
         for one in state.replicas
     )
-    return EngineStatus(state.engine, state.kind, state.version, state.slots, state.in_flight, replicas, port)
+    return EngineStatus(
+        state.engine, state.kind, state.version, state.slots, state.in_flight, replicas, port, is_up
+    )
 
 
 def _record(record: RequestRecord, began_at: float) -> Record:

@@ -26,6 +26,7 @@ class EngineStatus(msgspec.Struct, frozen=True):
     in_flight: int
     replicas: tuple[ReplicaStatus, ...]
     port: int | None = None  # of this node's client port for it
+    is_up: bool = True  # false: it does not answer; the rest is what it was
 
 
 class NodeStatus(msgspec.Struct, frozen=True):

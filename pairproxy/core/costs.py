@@ -26,6 +26,9 @@ LEARNING_WEIGHT = 0.2  # of one full-sized sample in the running mean: follows a
 FULL_PREFILL_TOKENS = 256  # fewer are dominated by fixed costs and count for less
 MIN_DECODE_TOKENS = 8  # fewer say more about the clock than about the engine
 MIN_PREFILL_TOKENS = 16
+PROOF_TOKENS = 64  # read anew: fewer than a calibration's say too little to replace what was learned
+CONFIRMS_TIMES = 1.15  # of what was measured: the noise of one sample
+PLAUSIBLE_TIMES = 20.0  # of the prior: the fastest cards read about that much faster than the slowest
 PRIOR_OUTPUT_TOKENS = 300.0  # median reply length of chat traffic
 PRIOR_SPREAD = 1.0  # standard deviation of the logarithm of reply lengths
 ONE_IN_TWENTY = 1.645  # standard deviations above the mean of a normal distribution
@@ -38,6 +41,29 @@ class _Rate:
 
     log_mean: float = 0.0
     is_measured: bool = False
+    is_proven: bool = False  # by a sample that leaves nothing open
+    log_ceiling: float = 0.0  # the mean by the last such sample; before one, the fastest that is believed
+
+    def prove(self, value: float, weight: float, *, is_enough: bool) -> None:
+        """Take in a sample that leaves nothing open; one that ``is_enough`` replaces unproven ones."""
+        if is_enough and not self.is_proven:
+            self.is_measured = False
+        self.is_proven = self.is_proven or is_enough or not self.is_measured
+        self.learn(value, weight)
+        self.log_ceiling = self.log_mean
+
+    def lower(self, value: float, weight: float, prior: float) -> None:
+        """Take in a sample that may look faster than it was: it can lower or confirm, not raise.
+
+        The bound is not the mean itself, which one slow sample would lower for good.
+        """
+        if not self.is_measured:
+            if value > PLAUSIBLE_TIMES * prior:
+                return
+            self.log_ceiling = math.log(max(value, prior))
+        elif math.log(value) > self.log_ceiling + math.log(CONFIRMS_TIMES):
+            return
+        self.learn(value, weight)
 
     def learn(self, value: float, weight: float) -> None:
         if not self.is_measured:
@@ -103,18 +129,32 @@ class Costs:
             load_s=speed.load.value(prior.load_s),
         )
 
-    def learn(self, engine: EngineId, model: ModelName, usage: Usage, ttft_s: float, alone_s: float) -> None:
-        """Take in one finished request.
+    def learn(
+        self,
+        engine: EngineId,
+        model: ModelName,
+        usage: Usage,
+        ttft_s: float,
+        alone_s: float,
+        *,
+        kind: str = "",
+    ) -> None:
+        """Take in one finished request on an engine of a kind.
 
         ``ttft_s`` is dispatch to first byte; ``alone_s`` is the decoding time corrected for the company it
         had: the integral of Rates.share(concurrency) from the first byte to the last. Zero: not known.
+        A reply that does not say how much of its prompt was cached cannot make the engine faster: a prompt
+        that comes a second time is read in no time by any machine.
         """
         speed = self._speeds.setdefault((engine, model), _Speed())
         uncached = (usage.prompt_tokens or 0) - (usage.cached_tokens or 0)
         prefill_s = usage.prefill_s if usage.prefill_s is not None else ttft_s
         if uncached >= MIN_PREFILL_TOKENS and prefill_s > 0:
             weight = LEARNING_WEIGHT * min(1.0, uncached / FULL_PREFILL_TOKENS)
-            speed.prefill.learn(uncached / prefill_s, weight)
+            if usage.cached_tokens is None:
+                speed.prefill.lower(uncached / prefill_s, weight, PRIORS.get(kind, _UNKNOWN).prefill)
+            else:
+                speed.prefill.prove(uncached / prefill_s, weight, is_enough=uncached >= PROOF_TOKENS)
         tokens = usage.output_tokens or 0
         if tokens >= MIN_DECODE_TOKENS and alone_s > 0:
             speed.decode.learn(tokens / alone_s, LEARNING_WEIGHT)

@@ -129,6 +129,20 @@ class NodeLost:
 
 
 @dataclass(frozen=True, slots=True)
+class DrainStarted:
+    """This daemon is to stop: it takes no new request, and what it has may end."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class DrainEnded:
+    """The time for that is over: what still waits for a place will not get one."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class TimePassed:
     """The moment the scheduler asked to be woken at has come."""
 
@@ -148,5 +162,7 @@ Event = (
     | NodeReported
     | CatalogueReported
     | NodeLost
+    | DrainStarted
+    | DrainEnded
     | TimePassed
 )

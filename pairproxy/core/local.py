@@ -1,6 +1,8 @@
 """This node's own engines as the scheduler sees them: replicas, slots, speeds."""
 
+from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pairproxy.core.catalogue import node_catalogue
 from pairproxy.core.costs import Costs
@@ -16,8 +18,11 @@ from pairproxy.core.models import (
     Rates,
     Replica,
     ReplicaState,
+    Usage,
 )
-from pairproxy.core.running import RunningTable
+from pairproxy.core.running import Running, RunningTable
+
+MOST_LOST = 32  # engines that are remembered while they do not answer; no machine runs more
 
 
 class LocalEngines:
@@ -27,17 +32,33 @@ class LocalEngines:
         self._own = own
         self.costs = costs
         self._reports: dict[EngineId, EngineReport] = {}
+        self._lost: OrderedDict[EngineId, EngineReport] = OrderedDict()
         self._catalogue: NodeCatalogue | None = None
 
     def report(self, report: EngineReport) -> None:
         """Take in what probing an engine told."""
         self._reports[report.engine] = report
+        self._lost.pop(report.engine, None)
         self._catalogue = None
 
     def lose(self, engine: EngineId) -> None:
-        """Forget an engine that does not answer."""
-        self._reports.pop(engine, None)
+        """Use an engine that does not answer no more; what it had it may have again in a moment."""
+        report = self._reports.pop(engine, None)
+        if report is not None:
+            self._lost[engine] = report
+            if len(self._lost) > MOST_LOST:
+                self._lost.popitem(last=False)
         self._catalogue = None
+
+    def learn(self, engine: EngineId, model: ModelName, usage: Usage, ttft_s: float, alone_s: float) -> None:
+        """Take in one finished request (Costs.learn)."""
+        report = self._reports.get(engine)
+        self.costs.learn(engine, model, usage, ttft_s, alone_s, kind=report.kind if report else "")
+
+    def measured(self, engine: EngineId, model: ModelName, usage: Usage) -> None:
+        """Take in a calibration: it read all of its prompt anew, also where the engine does not say so."""
+        exact = replace(usage, cached_tokens=usage.cached_tokens or 0)
+        self.learn(engine, model, exact, usage.prefill_s or 0.0, usage.decode_s or 0.0)
 
     def get(self, engine: EngineId) -> EngineReport | None:
         """The latest report of an engine; None while it does not answer."""
@@ -61,7 +82,7 @@ class LocalEngines:
 
     def rates(self, engine: EngineId, model: ModelName) -> Rates:
         """How fast a model runs on an engine, the best known."""
-        report = self._reports.get(engine)
+        report = self._reports.get(engine) or self._lost.get(engine)
         return self.costs.rates(engine, report.kind if report else "", model)
 
     def all_rates(self, engine: EngineId) -> dict[ModelName, Rates]:
@@ -75,11 +96,20 @@ class LocalEngines:
     ) -> Iterator[tuple[Place, EngineReport, ReplicaState]]:
         """Where this node can run a model. The called engine first."""
         for engine in sorted(self._reports, key=lambda engine: engine != called):
-            report = self._reports[engine]
-            for replica, is_loaded in report.replicas:
-                if replica.model == model:
-                    state = ReplicaState(replica, is_loaded, self.rates(engine, model))
-                    yield Place(self._own, engine), report, state
+            yield from self._holders(self._reports[engine], model)
+
+    def lost_places(self, model: ModelName) -> Iterator[tuple[Place, EngineReport, ReplicaState]]:
+        """Where this node ran a model until its engine fell silent."""
+        for report in self._lost.values():
+            yield from self._holders(report, model)
+
+    def _holders(
+        self, report: EngineReport, model: ModelName
+    ) -> Iterator[tuple[Place, EngineReport, ReplicaState]]:
+        for replica, is_loaded in report.replicas:
+            if replica.model == model:
+                state = ReplicaState(replica, is_loaded, self.rates(report.engine, model))
+                yield Place(self._own, report.engine), report, state
 
     def unlisted(
         self, model: ModelName, called: EngineId
@@ -96,19 +126,30 @@ class LocalEngines:
             here = running.at_place(Place(self._own, engine))
             # What the reader gave up it counts no longer, but it holds its slot until its engine is free.
             others = [one for one in here if one.request.origin != reader or one.is_settling]
-            states.append(
-                EngineState(
-                    engine=engine,
-                    kind=report.kind,
-                    version=report.version,
-                    slots=max(report.slots, 1),
-                    in_flight=len(here),
-                    yours=len(here) - len(others),
-                    frees_in_s=tuple(sorted(max(one.remaining_s(at), 0.0) for one in others)),
-                    replicas=tuple(
-                        ReplicaState(replica, is_loaded, self.rates(engine, replica.model))
-                        for replica, is_loaded in report.replicas
-                    ),
-                )
-            )
+            states.append(self._state(report, here, others, at))
         return tuple(states)
+
+    def lost_states(self, running: RunningTable, at: float) -> tuple[EngineState, ...]:
+        """The engines that do not answer, as they were."""
+        states = []
+        for engine, report in self._lost.items():
+            here = running.at_place(Place(self._own, engine))
+            states.append(self._state(report, here, here, at))
+        return tuple(states)
+
+    def _state(
+        self, report: EngineReport, here: list[Running], others: list[Running], at: float
+    ) -> EngineState:
+        return EngineState(
+            engine=report.engine,
+            kind=report.kind,
+            version=report.version,
+            slots=max(report.slots, 1),
+            in_flight=len(here),
+            yours=len(here) - len(others),
+            frees_in_s=tuple(sorted(max(one.remaining_s(at), 0.0) for one in others)),
+            replicas=tuple(
+                ReplicaState(replica, is_loaded, self.rates(report.engine, replica.model))
+                for replica, is_loaded in report.replicas
+            ),
+        )

@@ -9,14 +9,19 @@ from pairproxy.core.models import (
     ModelName,
     NodeId,
     Place,
-    Rates,
     Replica,
     ReplicaState,
     StateDocument,
 )
 
 STALE_S = 3.0  # three missed documents: no new requests there
-MAX_SLOTS = 1024  # of one engine; more is a mistake, and every slot costs memory here
+MAX_ENGINES = 32  # of one node; nobody runs more
+MAX_REPLICAS = 1000  # of one engine
+MAX_SLOTS = 4096  # of one engine; vLLM's largest batches are in the hundreds, and every slot costs memory
+LONGEST_S = 86_400.0  # a day: no slot is held and no model loads for longer
+SLOWEST, FASTEST = 1e-3, 1e9  # tokens/s
+MOST_BETA = 1e3
+NAME_CHARACTERS = 256
 
 
 @dataclass(slots=True)
@@ -36,7 +41,8 @@ class NodeTable:
     def report(self, document: StateDocument, at: float) -> bool:
         """Take in a document; False for one older than what is known of the same life of that node.
 
-        Engines without a slot and replicas without a speed are left out: nothing can be planned with them.
+        Engines and replicas whose numbers cannot be reckoned with are left out: a fault of one peer must not
+        stop the others.
         """
         known = self._views.get(document.node)
         if (
@@ -112,16 +118,34 @@ def _holders(document: StateDocument, model: ModelName) -> Iterator[tuple[Place,
 
 def _usable(document: StateDocument) -> StateDocument:
     engines = (
-        replace(
-            engine,
-            slots=min(engine.slots, MAX_SLOTS),
-            replicas=tuple(state for state in engine.replicas if _is_speed(state.rates)),
-        )
-        for engine in document.engines
-        if engine.slots > 0
+        replace(engine, replicas=tuple(one for one in engine.replicas[:MAX_REPLICAS] if _is_replica(one)))
+        for engine in document.engines[:MAX_ENGINES]
+        if _is_engine(engine)
     )
     return replace(document, engines=tuple(engines))
 
 
-def _is_speed(rates: Rates) -> bool:
-    return rates.prefill > 0.0 and rates.decode > 0.0 and rates.beta >= 0.0 and rates.load_s >= 0.0
+def _is_engine(engine: EngineState) -> bool:
+    return (
+        1 <= engine.slots <= MAX_SLOTS
+        and engine.in_flight >= 0
+        and engine.yours >= 0
+        and len(engine.frees_in_s) <= MAX_SLOTS
+        and all(abs(seconds) <= LONGEST_S for seconds in engine.frees_in_s)
+        and _is_name(engine.engine)
+    )
+
+
+def _is_replica(state: ReplicaState) -> bool:
+    rates = state.rates
+    return (
+        _is_name(state.replica.model)
+        and SLOWEST <= rates.prefill <= FASTEST
+        and SLOWEST <= rates.decode <= FASTEST
+        and 0.0 <= rates.beta <= MOST_BETA
+        and 0.0 <= rates.load_s <= LONGEST_S
+    )
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text) <= NAME_CHARACTERS and text.isprintable()

@@ -24,6 +24,8 @@ from pairproxy.core.running import RunningTable
 
 Holder = tuple[Place, EngineReport | EngineState, ReplicaState]
 """A place with its engine and the replica there."""
+KnownPlaces = dict[Place, tuple[int, dict[ModelName, Rates]]]
+"""Each place with its slots, and its rates for every model it holds."""
 
 
 class Pricing:
@@ -98,11 +100,8 @@ class Pricing:
     def _here(self, request: Request) -> list[Holder]:
         """This node's engines that can serve it; the called one is asked whatever we think of it."""
         called, enough_tokens = request.engine, self._called_window(request)
-        is_bound = called and (request.origin is not None or request.stays is not None)
         found: list[Holder] = [
-            one
-            for one in self._local.places(request.model, called)
-            if one[0].engine == called or (not is_bound and _fits(request, one, enough_tokens))
+            one for one in self._local.places(request.model, called) if _may_run(request, one, enough_tokens)
         ]
         if not found and called is not None and request.origin is None and not self._is_elsewhere(request):
             found = [*self._local.unlisted(request.model, called)]
@@ -117,7 +116,12 @@ class Pricing:
         return [one for one in holders if _fits(request, one, enough_tokens)]
 
     def _is_elsewhere(self, request: Request) -> bool:
-        """Whether any peer, also one that does not answer just now, could serve it."""
+        """Whether anything but this node's engines that answer could serve it: a peer, a silent engine here.
+
+        Also a peer that does not answer just now: both may come back in a moment.
+        """
+        if any(_may_run(request, one, None) for one in self._local.lost_places(request.model)):
+            return True
         if _must_stay(request):
             return False
         return any(_fits(request, one, None) for one in self._nodes.replicas(request.model))
@@ -128,9 +132,9 @@ class Pricing:
             return state.replica.context_tokens if place.engine == request.engine else None
         return None
 
-    def known_places(self, at: float) -> dict[Place, tuple[int, dict[ModelName, Rates]]]:
+    def known_places(self, at: float) -> KnownPlaces:
         """Every healthy place: its slots, and the rates of each model it holds."""
-        known = {
+        known: KnownPlaces = {
             place: (slots, self._local.all_rates(place.engine))
             for place, slots in self._local.slots().items()
         }
@@ -156,6 +160,15 @@ class Pricing:
 
 def _must_stay(request: Request) -> bool:
     return request.origin is not None or request.local_only or request.stays is not None
+
+
+def _may_run(request: Request, own: Holder, enough_tokens: int | None) -> bool:
+    """Whether an engine of this node may get it: the called one, whatever it is, or one that fits."""
+    called = request.engine
+    if own[0].engine == called:
+        return True
+    is_bound = called is not None and (request.origin is not None or request.stays is not None)
+    return not is_bound and _fits(request, own, enough_tokens)
 
 
 def _fits(request: Request, holder: Holder, enough_tokens: int | None) -> bool:

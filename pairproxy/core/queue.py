@@ -1,5 +1,6 @@
 """The one queue there is: requests of this machine that wait for a place, oldest first."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -30,6 +31,15 @@ class RequestQueue:
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._waiting: deque[Waiting] = deque()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing may wait here any more."""
+        return self._timeout_s == -math.inf
+
+    def close(self) -> None:
+        """From now on whatever waits is overdue."""
+        self._timeout_s = -math.inf
 
     def __len__(self) -> int:
         return len(self._waiting)

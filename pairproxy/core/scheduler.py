@@ -26,6 +26,8 @@ from pairproxy.core.events import (
     AttemptFailed,
     AttemptFinished,
     CatalogueReported,
+    DrainEnded,
+    DrainStarted,
     EngineLost,
     EngineReported,
     EngineSettled,
@@ -39,19 +41,10 @@ from pairproxy.core.events import (
     TimePassed,
 )
 from pairproxy.core.local import LocalEngines
-from pairproxy.core.models import (
-    AttemptId,
-    ModelName,
-    NodeId,
-    Outcome,
-    Place,
-    Rates,
-    RequestId,
-    StateDocument,
-)
-from pairproxy.core.nodes import NodeTable
+from pairproxy.core.models import AttemptId, NodeId, Outcome, RequestId, StateDocument
+from pairproxy.core.nodes import STALE_S, NodeTable
 from pairproxy.core.planner import Placed, Planner, no_such_model
-from pairproxy.core.pricing import Pricing
+from pairproxy.core.pricing import KnownPlaces, Pricing
 from pairproxy.core.queue import RequestQueue, Waiting
 from pairproxy.core.running import Running, RunningTable
 
@@ -68,6 +61,7 @@ class Rules:
     queue_timeout_s: float = 600.0
     attempts: int = 3
     local_only: tuple[str, ...] = ()  # patterns of models whose requests stay on this node
+    stale_s: float = STALE_S  # a node that was silent for so long gets nothing new
 
 
 class Scheduler:
@@ -77,7 +71,7 @@ class Scheduler:
         self.own = own
         self.rules = rules or Rules()
         self.local = LocalEngines(own, Costs())
-        self.nodes = NodeTable()
+        self.nodes = NodeTable(self.rules.stale_s)
         self.running = RunningTable()
         self._avoidance = Avoidance()
         self._pricing = Pricing(self.local, self.nodes, self.running, self._avoidance)
@@ -110,7 +104,7 @@ class Scheduler:
         """Requests in the queue."""
         return len(self._queue)
 
-    def places(self, at: float) -> dict[Place, tuple[int, dict[ModelName, Rates]]]:
+    def places(self, at: float) -> KnownPlaces:
         """Every place that takes work now: its slots, and its rates for each model it holds."""
         return self._pricing.known_places(at)
 
@@ -152,7 +146,7 @@ class Scheduler:
             case EngineLost(_, engine):
                 self.local.lose(engine)
             case SpeedMeasured(_, engine, model, usage):
-                self.local.costs.learn(engine, model, usage, usage.prefill_s or 0.0, usage.decode_s or 0.0)
+                self.local.measured(engine, model, usage)
             case NodeReported(at, document):
                 if self.nodes.report(document, at):
                     self._avoidance.hear(document)
@@ -160,6 +154,11 @@ class Scheduler:
                 self.nodes.catalogues.hold(catalogue)
             case NodeLost(_, node):
                 self._lose(node, commands)
+            case DrainStarted():
+                self.is_draining = True
+            case DrainEnded():
+                self.is_draining = True
+                self._queue.close()
             case TimePassed():
                 pass
 
@@ -170,22 +169,22 @@ class Scheduler:
         waiting = Waiting(request, event.at)
         if self._is_here(request.id):
             commands.append(Refuse(request.id, SlotsTaken("This request is here already.")))
+        elif self.is_draining:
+            commands.append(Refuse(request.id, _stopping()))
         elif request.origin is not None:
             self._admit_guest(waiting, event.at, commands)
         elif not self._pricing.is_known(request):
             commands.append(Refuse(request.id, no_such_model(request.model)))
         elif len(self._queue) >= self.rules.queue_limit:
-            sentence = f"{len(self._queue)} requests are waiting already; try again in a moment."
-            full = QueueFull(sentence, retry_after_s=self._retry_after(event.at))
-            commands.append(Refuse(request.id, full))
+            full = f"{len(self._queue)} requests are waiting already; try again in a moment."
+            error = QueueFull(full, retry_after_s=self._retry_after(event.at))
+            commands.append(Refuse(request.id, error))
         else:
             self._queue.append(waiting)
 
     def _admit_guest(self, waiting: Waiting, at: float, commands: list[Command]) -> None:
         request = waiting.request
-        if self.is_draining:
-            commands.append(Refuse(request.id, Draining("This node takes no new work.")))
-        elif isinstance(admitted := self._planner.admit(waiting, at), Placed):
+        if isinstance(admitted := self._planner.admit(waiting, at), Placed):
             self._dispatch(admitted, at, commands)
         else:
             commands.append(Refuse(request.id, admitted))
@@ -207,7 +206,7 @@ class Scheduler:
             self.local.costs.learn_output(model, usage.output_tokens or 0)
             if running.place.node == self.own and running.first_byte_at is not None:
                 ttft_s, alone_s = running.measured(usage, len(self.running.at_place(running.place)))
-                self.local.costs.learn(running.place.engine, model, usage, ttft_s, alone_s)
+                self.local.learn(running.place.engine, model, usage, ttft_s, alone_s)
         self._release(running, event.settled)
 
     def _fail(self, event: AttemptFailed, commands: list[Command]) -> None:
@@ -270,11 +269,13 @@ class Scheduler:
 
     def _refuse_overdue(self, at: float, commands: list[Command]) -> None:
         for waiting in self._queue.take_overdue(at, lambda waiting: self._has_place(waiting, at)):
-            model, waited_s = waiting.request.model, at - waiting.arrived_at
-            why = "no slot came free for" if waiting.nowhere_since is None else "no node answers that has"
-            sentence = f"Waited {waited_s:.0f} s and {why} {model}."
-            late = QueueTimeout(sentence, retry_after_s=self._retry_after(at))
+            late = _stopping() if self._queue.is_closed else self._too_late(waiting, at)
             commands.append(Refuse(waiting.request.id, waiting.last_error or late))
+
+    def _too_late(self, waiting: Waiting, at: float) -> QueueTimeout:
+        why = "no slot came free for" if waiting.nowhere_since is None else "no node answers that has"
+        sentence = f"Waited {at - waiting.arrived_at:.0f} s and {why} {waiting.request.model}."
+        return QueueTimeout(sentence, retry_after_s=self._retry_after(at))
 
     def _has_place(self, waiting: Waiting, at: float) -> bool:
         """Whether any place works, free or not, that the request may still try."""
@@ -282,15 +283,16 @@ class Scheduler:
 
     def _is_here(self, request: RequestId) -> bool:
         """Whether a request by this id waits or holds a slot: a second one would be counted as the first."""
-        return (
-            request in self._served
-            or request in self._queue
-            or any(running.attempt.request == request for running in self.running)
-        )
+        holds_slot = any(running.attempt.request == request for running in self.running)
+        return holds_slot or request in self._served or request in self._queue
 
     def _retry_after(self, at: float) -> int:
         """Whole seconds until a slot is expected to come free, at least one."""
         return max(1, round(self._planner.first_free_s(at)))
+
+
+def _stopping() -> Draining:
+    return Draining("This node is stopping and takes no new work. Start it again and send the request anew.")
 
 
 Listener = Callable[[Event, list[Command]], None]

@@ -6,7 +6,6 @@ A speed that is only a prior costs a first burst up to 1.65 times its best makes
 
 import msgspec
 
-from pairproxy.config import Limits
 from pairproxy.core.dialects.meter import Meter
 from pairproxy.core.errors import UpstreamError
 from pairproxy.core.models import Dialect, ModelName, Usage
@@ -16,11 +15,12 @@ KINDS = ("embedded", "paced")
 """Engines that hold one model, loaded; asking another kind could load a model that nobody wanted."""
 PATH = "/v1/chat/completions"
 OUTPUT_TOKENS = 24
+REPLY_BYTES = 64 * 1024  # a few words and how long they took
 TIMEOUT_S = 30.0
 _WORDS = "river stone cloud paper candle window garden silver morning engine market letter " * 8
 
 
-async def calibrate(upstream: Upstream, model: ModelName, limits: Limits) -> Usage | None:
+async def calibrate(upstream: Upstream, model: ModelName) -> Usage | None:
     """Tokens and seconds of one request running alone; None if the engine did not answer as it should."""
     body = msgspec.json.encode(
         {
@@ -38,7 +38,7 @@ async def calibrate(upstream: Upstream, model: ModelName, limits: Limits) -> Usa
             PATH,
             body=body,
             headers=((b"Content-Type", b"application/json"),),
-            limit_bytes=limits.tail_bytes,
+            limit_bytes=REPLY_BYTES,
             timeout_s=TIMEOUT_S,
         )
     except (UpstreamError, TimeoutError):

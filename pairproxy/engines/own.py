@@ -34,7 +34,6 @@ class OwnEngines:
         self, entries: Sequence[EngineSettings], cache: Path, on_progress: Progress, limits: Limits
     ) -> None:
         """Build them; nothing is started. Raises ConfigError."""
-        self._limits = limits
         self._engines: dict[EngineId, Engine] = {}
         self._aliases: dict[EngineId, dict[str, str]] = {}
         for settings in entries:
@@ -117,7 +116,7 @@ class OwnEngines:
 
     async def _measure(self, report: EngineReport, tell: Tell, now: Callable[[], float]) -> None:
         model = report.replicas[0][0].model
-        usage = await calibrate(self._upstreams[report.engine], model, self._limits)
+        usage = await calibrate(self._upstreams[report.engine], model)
         if usage is not None:
             tell(SpeedMeasured(now(), report.engine, model, usage))
         with contextlib.suppress(UpstreamError):  # the monitor will find out, too

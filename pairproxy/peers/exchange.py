@@ -5,7 +5,6 @@ nothing for ``node_lost_s`` takes the node for gone, whatever mDNS says.
 """
 
 import asyncio
-import dataclasses
 import random
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -15,21 +14,13 @@ from aiohttp import web
 
 from pairproxy.core.commands import Command
 from pairproxy.core.events import CatalogueReported, Event, NodeReported, TimePassed
-from pairproxy.core.models import EngineState, NodeId, ReplicaState, StateDocument
+from pairproxy.core.models import NodeId, StateDocument
 from pairproxy.core.scheduler import PROTOCOL, Scheduler
 from pairproxy.upstreams import Outgoing, Upstream
 
 STATE_PATH = "/pairproxy/state"
 COALESCE_S = 0.05  # a burst of events is one document
 JITTER = 0.1  # so that nodes do not publish in step
-
-MAX_ENGINES = 32  # of one node; nobody runs more
-MAX_REPLICAS = 1000  # of one engine
-MAX_SLOTS = 4096  # vLLM's largest batches are in the hundreds
-LONGEST_S = 86_400.0  # a day: no slot is held and no model loads for longer
-SLOWEST, FASTEST = 1e-3, 1e9  # tokens/s
-MOST_BETA = 1e3
-NAME_CHARACTERS = 256
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(StateDocument).decode
@@ -123,39 +114,4 @@ def _read(line: bytes, peer: NodeId) -> StateDocument:
         raise BadDocument(
             f"it speaks protocol {document.protocol}, this node {PROTOCOL}; update the older one"
         )
-    return dataclasses.replace(
-        document, engines=tuple(_tidied(engine) for engine in document.engines[:MAX_ENGINES] if _fits(engine))
-    )
-
-
-def _fits(engine: EngineState) -> bool:
-    """Whether an engine's numbers can be reckoned with: a fault of one peer must not stop the others."""
-    return (
-        1 <= engine.slots <= MAX_SLOTS
-        and engine.in_flight >= 0
-        and engine.yours >= 0
-        and len(engine.frees_in_s) <= MAX_SLOTS
-        and all(abs(seconds) <= LONGEST_S for seconds in engine.frees_in_s)
-        and _is_name(engine.engine)
-    )
-
-
-def _tidied(engine: EngineState) -> EngineState:
-    """The engine with those of its replicas that can be reckoned with."""
-    replicas = tuple(one for one in engine.replicas[:MAX_REPLICAS] if _is_sane(one))
-    return dataclasses.replace(engine, replicas=replicas)
-
-
-def _is_sane(state: ReplicaState) -> bool:
-    rates = state.rates
-    return (
-        _is_name(state.replica.model)
-        and SLOWEST <= rates.prefill <= FASTEST
-        and SLOWEST <= rates.decode <= FASTEST
-        and 0.0 <= rates.beta <= MOST_BETA
-        and 0.0 <= rates.load_s <= LONGEST_S
-    )
-
-
-def _is_name(text: str) -> bool:
-    return 0 < len(text) <= NAME_CHARACTERS and text.isprintable()
+    return document

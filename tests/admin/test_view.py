@@ -6,13 +6,13 @@ from pairproxy.admin.view import View
 from pairproxy.config import Limits
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.commands import Command
-from pairproxy.core.events import Event
+from pairproxy.core.events import DrainStarted, EngineLost, EngineReported, Event
 from pairproxy.core.models import NodeId
 from pairproxy.peers.book import PeerBook
 from pairproxy.security import tls
 from pairproxy.security.identity import Identity, load_or_create
 from pairproxy.security.trust import PeerRecord
-from tests.core.told import SLOW, A, Told, ask, document
+from tests.core.told import GPU, SLOW, A, M, Told, ask, document, report
 
 
 class Recorded(Told):
@@ -162,10 +162,21 @@ def test_no_word_of_a_request_is_shown(book: PeerBook) -> None:
     }  # fmt: skip
 
 
+def test_an_engine_that_fell_silent_is_shown_as_down(book: PeerBook) -> None:
+    """With what it had, until it answers again."""
+    told = Recorded(book)
+    told.tell(EngineLost(told.at, GPU))
+    (engine,) = told.view.status().nodes[0].engines
+    assert (engine.engine, engine.is_up, engine.port) == (GPU, False, 4711)
+    assert [one.model for one in engine.replicas] == [M]
+    told.tell(EngineReported(told.at, report()))
+    assert [one.is_up for one in told.view.status().nodes[0].engines] == [True]
+
+
 def test_a_draining_node_says_so(book: PeerBook) -> None:
     """For whoever looks while it stops."""
     told = Recorded(book, speed=False)
-    told.scheduler.is_draining = True
+    told.tell(DrainStarted(told.at))
     status = told.view.status()
     assert (status.is_draining, status.nodes[0].engines) == (True, ())
     assert NodeId(status.node) == A

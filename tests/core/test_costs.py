@@ -1,6 +1,6 @@
 import pytest
 
-from pairproxy.core.costs import MIN_DECODE_TOKENS, PRIORS, REMEMBERED_OUTPUTS, Costs
+from pairproxy.core.costs import CONFIRMS_TIMES, MIN_DECODE_TOKENS, PRIORS, REMEMBERED_OUTPUTS, Costs
 from pairproxy.core.models import EngineId, ModelName, Usage
 
 GPU, M = EngineId("gpu"), ModelName("m:latest")
@@ -44,6 +44,59 @@ def test_a_short_prompt_counts_for_less() -> None:
     costs = learned(Usage(prompt_tokens=2560), ttft_s=1.0)
     costs.learn(GPU, M, Usage(prompt_tokens=32), 1.0, 0.0)
     assert costs.rates(GPU, "paced", M).prefill > 0.85 * 2560
+
+
+def test_a_prompt_that_comes_again_is_not_taken_for_speed() -> None:
+    """Who does not say what was cached teaches a slower rate or the same, never a faster one."""
+    costs = learned(Usage(prompt_tokens=1000, prefill_s=1.0))
+    for _ in range(25):
+        costs.learn(GPU, M, Usage(prompt_tokens=1000, prefill_s=0.006), 0.0, 0.0)
+        costs.learn(GPU, M, Usage(prompt_tokens=1000), 0.006, 0.0)
+    assert costs.rates(GPU, "ollama", M).prefill == pytest.approx(1000.0)
+    costs.learn(GPU, M, Usage(prompt_tokens=1000, prefill_s=2.0), 0.0, 0.0)
+    assert costs.rates(GPU, "ollama", M).prefill == pytest.approx(1000 * 0.5**0.2)
+
+
+def test_partly_cached_prompts_do_not_creep_up() -> None:
+    """Each confirms, together they raise by no more than the noise of one."""
+    costs = learned(Usage(prompt_tokens=1000, prefill_s=1.0))
+    for _ in range(200):
+        prefill = costs.rates(GPU, "ollama", M).prefill
+        costs.learn(GPU, M, Usage(prompt_tokens=1000, prefill_s=1000 / (1.1 * prefill)), 0.0, 0.0)
+    assert costs.rates(GPU, "ollama", M).prefill <= 1000 * CONFIRMS_TIMES * 1.001
+
+
+def test_one_slow_reply_does_not_hold_a_rate_down_for_good() -> None:
+    """What was measured before is still believed, and so is a first rate below the prior's."""
+    costs = learned(Usage(prompt_tokens=1000, prefill_s=1.0), Usage(prompt_tokens=1000, prefill_s=30.0))
+    assert costs.rates(GPU, "ollama", M).prefill < 600.0
+    slow_first = learned(Usage(prompt_tokens=1000, prefill_s=30.0))
+    for _ in range(30):
+        costs.learn(GPU, M, Usage(prompt_tokens=1000, prefill_s=1.0), 0.0, 0.0)
+        slow_first.learn(GPU, M, Usage(prompt_tokens=1000, prefill_s=2.0), 0.0, 0.0)
+    assert costs.rates(GPU, "ollama", M).prefill == pytest.approx(1000.0, rel=0.01)
+    assert slow_first.rates(GPU, "ollama", M).prefill == pytest.approx(500.0, rel=0.01)
+
+
+def test_a_first_rate_beyond_belief_is_no_measurement() -> None:
+    """A daemon that was restarted meets an engine that has the prompt already."""
+    costs = learned(Usage(prompt_tokens=1117, prefill_s=0.006))
+    assert costs.rates(GPU, "ollama", M).prefill == PRIORS["ollama"].prefill
+    costs.learn(GPU, M, Usage(prompt_tokens=1000, prefill_s=0.2), 0.0, 0.0)
+    assert costs.rates(GPU, "ollama", M).prefill == pytest.approx(5000.0)
+
+
+def test_what_leaves_nothing_open_replaces_what_did() -> None:
+    """A reply that says what was cached, if it read enough; a handful of tokens only counts a little."""
+    costs = learned(Usage(prompt_tokens=1000, prefill_s=0.125))
+    costs.learn(GPU, M, Usage(prompt_tokens=1000, cached_tokens=984, prefill_s=0.1), 0.0, 0.0)
+    assert costs.rates(GPU, "ollama", M).prefill > 7000.0
+    costs.learn(GPU, M, Usage(prompt_tokens=200, cached_tokens=100, prefill_s=0.2), 0.0, 0.0)
+    assert costs.rates(GPU, "ollama", M).prefill == pytest.approx(500.0)
+    costs.learn(GPU, M, Usage(prompt_tokens=1000, prefill_s=0.006), 0.0, 0.0)
+    assert costs.rates(GPU, "ollama", M).prefill == pytest.approx(500.0)
+    costs.learn(GPU, M, Usage(prompt_tokens=1000, cached_tokens=0, prefill_s=1.0), 0.0, 0.0)
+    assert costs.rates(GPU, "ollama", M).prefill == pytest.approx(500 * 2**0.2)
 
 
 def test_the_cached_part_of_a_prompt_is_not_read() -> None:

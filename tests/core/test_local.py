@@ -1,8 +1,18 @@
 from dataclasses import replace
 
+import pytest
+
 from pairproxy.core.costs import PRIORS, Costs
-from pairproxy.core.local import LocalEngines
-from pairproxy.core.models import AttemptId, CatalogueEntry, EngineCatalogue, EngineId, ModelName, RequestId
+from pairproxy.core.local import MOST_LOST, LocalEngines
+from pairproxy.core.models import (
+    AttemptId,
+    CatalogueEntry,
+    EngineCatalogue,
+    EngineId,
+    ModelName,
+    RequestId,
+    Usage,
+)
 from pairproxy.core.running import Running, RunningTable
 from tests.core.told import FAST, GPU, A, B, M, ask, at, report
 
@@ -19,6 +29,30 @@ def test_the_latest_report_of_each_engine_counts() -> None:
     local.lose(GPU)
     local.lose(GPU)
     assert local.slots() == {at(A, OTHER): 1}
+
+
+def test_a_calibration_is_believed_over_what_was_served() -> None:
+    """It read its prompt anew, also if its engine does not say so; a reply knows its engine's prior."""
+    local = LocalEngines(A, Costs())
+    local.report(report(kind="openai"))
+    local.learn(GPU, M, Usage(prompt_tokens=1000, prefill_s=1000 / 50_000), 0.0, 0.0)
+    assert local.rates(GPU, M).prefill == pytest.approx(50_000)
+    local.measured(GPU, M, Usage(prompt_tokens=100, output_tokens=24, prefill_s=0.1, decode_s=0.5))
+    assert (local.rates(GPU, M).prefill, local.rates(GPU, M).decode) == pytest.approx((1000.0, 48.0))
+
+
+def test_what_a_lost_engine_had_is_remembered_within_bounds() -> None:
+    """Until it answers again, as it was; the engine that was lost first is forgotten first."""
+    local = LocalEngines(A, Costs())
+    for number in range(MOST_LOST + 1):
+        local.report(report(2, engine=EngineId(f"e{number}")))
+        local.lose(EngineId(f"e{number}"))
+    assert [place.engine for place, *_ in local.lost_places(M)] == [f"e{n}" for n in range(1, MOST_LOST + 1)]
+    assert list(local.lost_places(ModelName("unknown"))) == []
+    local.report(report(engine=EngineId("e1")))
+    states = local.lost_states(RunningTable(), 0.0)
+    assert [state.engine for state in states] == [f"e{n}" for n in range(2, MOST_LOST + 1)]
+    assert (states[0].slots, states[0].in_flight, states[0].replicas[0].rates) == (2, 0, PRIORS["paced"])
 
 
 def test_every_replica_of_every_engine_is_told() -> None:

@@ -1,10 +1,12 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from pairproxy.core.models import Rates
-from pairproxy.core.nodes import MAX_SLOTS, STALE_S, NodeTable
-from tests.core.told import FAST, GPU, B, C, M, at, document
+from pairproxy.core.models import EngineId, EngineState, ModelName, Replica, ReplicaState
+from pairproxy.core.nodes import MAX_ENGINES, MAX_REPLICAS, MAX_SLOTS, STALE_S, NodeTable
+from pairproxy.core.scheduler import Rules
+from tests.core.told import FAST, GPU, B, C, M, Told, ask, at, document
 
 
 def test_an_older_document_of_the_same_life_is_ignored() -> None:
@@ -38,6 +40,14 @@ def test_a_node_is_healthy_until_it_was_silent_for_too_long() -> None:
     assert table.age(B, stale_at) == pytest.approx(STALE_S)
 
 
+def test_a_person_can_set_how_long_silence_is_borne() -> None:
+    """The scheduler's rules say it."""
+    told = Told(rules=Rules(stale_s=7.0))
+    told.hears(document(B))
+    assert told.scheduler.nodes.next_stale(0.0) == 7.0
+    assert [node.node for node in told.scheduler.nodes.healthy(6.9)] == [B]
+
+
 def test_a_draining_node_is_known_but_not_healthy() -> None:
     """It serves what it has, and gets nothing new."""
     table = NodeTable()
@@ -58,29 +68,68 @@ def test_a_lost_node_is_forgotten() -> None:
     assert table.engine(at(B)) is None
 
 
+def engine(**fields: Any) -> EngineState:
+    """B's engine with other numbers."""
+    return replace(document(B).engines[0], **fields)
+
+
+def replica(**rates: float) -> ReplicaState:
+    """B's replica with other rates."""
+    return ReplicaState(Replica(M, "sha256:1"), True, replace(FAST, **rates))
+
+
+def named(model: str) -> ReplicaState:
+    """A replica by this name."""
+    return ReplicaState(Replica(ModelName(model), "sha256:1"), True, FAST)
+
+
 @pytest.mark.parametrize(
-    "rates",
+    "bad",
     [
-        Rates(0.0, 1.0, 0.1),
-        Rates(1.0, -1.0, 0.1),
-        Rates(1.0, 1.0, -0.1),
-        Rates(1.0, 1.0, 0.1, -1.0),
+        engine(slots=0),
+        engine(slots=-3),
+        engine(slots=MAX_SLOTS + 1),
+        engine(in_flight=-1),
+        engine(yours=-1),
+        engine(frees_in_s=(1e12,)),
+        engine(frees_in_s=(1.0,) * (MAX_SLOTS + 1)),
+        engine(engine="a\nb"),
+        engine(replicas=(replica(prefill=0.0),)),
+        engine(replicas=(replica(decode=-1.0),)),
+        engine(replicas=(replica(decode=1e30),)),
+        engine(replicas=(replica(beta=-0.1),)),
+        engine(replicas=(replica(load_s=-1.0),)),
+        engine(replicas=(replica(load_s=1e30),)),
+        engine(replicas=(named(M + "\x1b[2J"),)),
+        engine(replicas=(named("m" * 300),)),
     ],
 )
-def test_a_replica_without_a_speed_is_left_out(rates: Rates) -> None:
-    """Nothing can be planned with it, and nothing must be divided by it."""
-    table = NodeTable()
-    table.report(document(B, rates=rates), 0.0)
-    assert list(table.healthy_replicas(M, 0.0)) == []
+def test_numbers_that_cannot_be_reckoned_with_are_dropped(bad: EngineState) -> None:
+    """The peer stays, its sane engines stay; a scheduler that hears the rest still plans."""
+    sane = engine(engine=EngineId("sane"))
+    told = Told()
+    told.hears(replace(document(B), engines=(bad, sane)))
+    ((kept, _),) = told.scheduler.nodes.documents(0.0)
+    assert [one.engine for one in kept.engines if one.replicas] == ["sane"]
+    assert told.arrives(ask("r"))
 
 
-@pytest.mark.parametrize(("slots", "counted"), [(-1, None), (0, None), (1, 1), (10**12, MAX_SLOTS)])
-def test_slots_are_counted_within_reason(slots: int, counted: int | None) -> None:
-    """None is no engine; a trillion would fill the memory."""
+def test_the_most_slots_that_are_believed_are_kept() -> None:
+    """The bound itself is allowed."""
     table = NodeTable()
-    table.report(document(B, slots=slots), 0.0)
+    table.report(document(B, slots=MAX_SLOTS), 0.0)
     known = table.engine(at(B))
-    assert (None if known is None else known[0].slots) == counted
+    assert known is not None
+    assert known[0].slots == MAX_SLOTS
+
+
+def test_a_flood_of_engines_and_models_is_cut() -> None:
+    """What one peer can make the others keep is bounded."""
+    table = NodeTable()
+    many = engine(replicas=(replica(),) * (MAX_REPLICAS + 1))
+    table.report(replace(document(B), engines=(many,) * (MAX_ENGINES + 1)), 0.0)
+    ((kept, _),) = table.documents(0.0)
+    assert [len(one.replicas) for one in kept.engines] == [MAX_REPLICAS] * MAX_ENGINES
 
 
 def test_the_replica_each_node_holds_under_a_name_can_be_compared() -> None:

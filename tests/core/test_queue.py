@@ -62,6 +62,17 @@ def test_a_model_that_is_nowhere_is_waited_for_ten_seconds() -> None:
     assert names(queue.take_overdue(50.0, lambda _: False)) == ["r"]
 
 
+def test_nothing_waits_in_a_queue_that_is_closed() -> None:
+    """What is there is overdue, and so is whatever comes."""
+    queue = filled(r1=0.0, r2=5.0)
+    assert not queue.is_closed
+    queue.close()
+    assert queue.is_closed
+    assert names(queue.take_overdue(5.0, lambda _: True)) == ["r1", "r2"]
+    queue.append(Waiting(ask("r3"), 6.0))
+    assert names(queue.take_overdue(6.0, lambda _: True)) == ["r3"]
+
+
 def test_a_short_patience_is_not_lengthened() -> None:
     """Where the rules allow less than ten seconds, they count for a model that is nowhere, too."""
     queue = filled(2.0, r=0.0)

@@ -1,13 +1,15 @@
 """Conversations about the requests of this machine: tell an event, expect commands."""
 
+from typing import Any
+
 import pytest
 
+from pairproxy.core.commands import Refuse
 from pairproxy.core.costs import PRIORS
-from pairproxy.core.errors import (
-    ModelNotFound,
-)
-from pairproxy.core.events import EngineLost, EngineReported
-from pairproxy.core.models import EngineId, ModelName, NodeId
+from pairproxy.core.errors import ModelNotFound, QueueTimeout
+from pairproxy.core.events import AttemptFinished, EngineLost, EngineReported
+from pairproxy.core.models import AttemptId, EngineId, ModelName, NodeId, Outcome, RequestId, Usage
+from pairproxy.core.queue import NOWHERE_S
 from pairproxy.core.scheduler import Rules
 from tests.core.told import (
     FAST,
@@ -16,6 +18,7 @@ from tests.core.told import (
     A,
     B,
     C,
+    M,
     Told,
     ask,
     document,
@@ -27,6 +30,7 @@ from tests.core.told import (
 )
 
 OTHER = ModelName("other:latest")
+CPU = EngineId("cpu")
 
 
 def test_a_request_goes_where_it_is_finished_first() -> None:
@@ -173,12 +177,60 @@ def test_least_busy_takes_turns() -> None:
 
 
 def test_a_lost_engine_takes_nothing() -> None:
-    """Its model is unknown from then on, until it is probed again."""
+    """What asks for its models waits for it, and goes to it when it answers again."""
     told = Told()
     told.tell(EngineLost(told.at, GPU))
-    assert refused(told.arrives(ask("r"))) == [("r", ModelNotFound)]
-    told.tell(EngineReported(told.at, report()))
-    assert sent(told.arrives(ask("s"))) == [("s", A)]
+    assert queued(told.arrives(ask("r", engine=GPU))) == [("r", 0)]
+    assert refused(told.arrives(ask("s", engine=GPU, model=OTHER))) == [("s", ModelNotFound)]
+    told.passes(NOWHERE_S - 1.0)
+    assert sent(told.tell(EngineReported(told.at, report()))) == [("r", A)]
+
+
+@pytest.mark.parametrize("facts", [{}, {"local_only": True}, {"stays": "it names a file"}, {"engine": None}])
+def test_a_lost_engine_is_waited_for_as_long_as_a_lost_model(facts: dict[str, Any]) -> None:
+    """Then the request is refused with a time to come back, however it is bound to its engine."""
+    told = Told()
+    told.tell(EngineLost(told.at, GPU))
+    told.arrives(ask("r", **{"engine": GPU, **facts}))
+    assert told.passes(NOWHERE_S - 0.1) == []
+    (command,) = told.passes(0.2)
+    assert isinstance(command, Refuse)
+    assert isinstance(command.error, QueueTimeout)
+    assert command.error.retry_after_s == 1
+
+
+def test_another_engine_that_is_lost_is_not_waited_for_by_what_cannot_go_there() -> None:
+    """A request that is bound to the engine it called gets that one's answer about the model."""
+    told = Told()
+    told.tell(EngineReported(told.at, report(engine=CPU, model=OTHER)))
+    told.tell(EngineLost(told.at, CPU))
+    other = ask("r", engine=GPU, model=OTHER, stays="it names a file")
+    assert sent(told.arrives(other)) == [("r", A)]
+
+
+def test_a_peer_is_told_at_once_that_an_engine_is_lost() -> None:
+    """Its request may go elsewhere; nothing of a peer's is kept waiting."""
+    told = Told()
+    told.tell(EngineLost(told.at, GPU))
+    assert refused(told.arrives(ask("b-r-1", origin=B, engine=GPU))) == [("b-r-1", ModelNotFound)]
+
+
+def test_a_burst_is_shared_after_a_prompt_that_came_many_times() -> None:
+    """Twenty-five times the same 800 words, read from a cache, make a node no faster than its equal."""
+    told = Told(speed=None)
+    told.tell(EngineReported(told.at, report(kind="ollama")))
+    for number in range(25):
+        name = f"same{number}"
+        assert sent(told.arrives(ask(name, prompt=1100, limit=10))) == [(name, A)]
+        told.begins(name)
+        told.at += 1.0
+        usage = Usage(1100, None, 10, 1.1 if number == 0 else 0.006, 0.2)
+        told.tell(AttemptFinished(told.at, AttemptId(RequestId(name), 1), Outcome.DONE, usage))
+    rates = told.scheduler.local.rates(GPU, M)
+    assert rates.prefill == pytest.approx(1000.0)
+    told.hears(document(B, rates=rates))
+    burst = [told.arrives(ask(f"new{number}", prompt=1100, limit=10)) for number in range(6)]
+    assert {node for commands in burst for _, node in sent(commands)} == {A, B}
 
 
 def test_a_place_that_hangs_is_not_waited_for() -> None:

@@ -5,6 +5,7 @@ import pytest
 from pairproxy.core.commands import BreakOff, Refuse
 from pairproxy.core.errors import (
     BrokenReply,
+    Draining,
     NodeGone,
     PairproxyError,
     QueueFull,
@@ -13,12 +14,40 @@ from pairproxy.core.errors import (
     Unreachable,
     UpstreamBusy,
 )
+from pairproxy.core.events import DrainEnded, DrainStarted
 from pairproxy.core.models import AttemptId, ModelName, Outcome, RequestId
 from pairproxy.core.queue import NOWHERE_S
 from pairproxy.core.scheduler import Rules
 from tests.core.told import FAST, SLOW, A, B, C, Told, ask, document, only_dispatch, queued, refused, sent
 
 OTHER = ModelName("other:latest")
+
+
+def test_a_node_that_is_to_stop_ends_what_it_has_and_takes_nothing_new() -> None:
+    """What runs and what waits goes on; who comes now is refused, local or not."""
+    told = Told()
+    told.arrives(ask("runs"))
+    told.arrives(ask("waits"))
+    told.arrives(ask("leaves"))
+    assert told.tell(DrainStarted(told.at)) == []
+    assert told.scheduler.is_draining
+    assert refused(told.arrives(ask("late"))) == [("late", Draining)]
+    assert refused(told.arrives(ask("b-r-1", origin=B))) == [("b-r-1", Draining)]
+    assert told.leaves("leaves") == []
+    assert sent(told.finishes("runs")) == [("waits", A)]
+
+
+def test_what_waits_when_the_time_to_stop_has_come_is_refused() -> None:
+    """Also what comes back later because its attempt failed, with the error of that one."""
+    told = Told(speed=FAST)
+    told.hears(document(B, rates=FAST))
+    assert sent([*told.arrives(ask("one")), *told.arrives(ask("two"))]) == [("one", A), ("two", B)]
+    told.arrives(ask("waits"))
+    told.tell(DrainStarted(told.at))
+    assert refused(told.tell(DrainEnded(told.at))) == [("waits", Draining)]
+    assert (told.scheduler.waiting, told.scheduler.next_wakeup(told.at)) == (0, None)
+    assert refused(told.fails("one", Unreachable("off"))) == [("one", Unreachable)]
+    assert told.finishes("two") == []
 
 
 def test_a_client_that_leaves_the_queue_is_never_served() -> None:

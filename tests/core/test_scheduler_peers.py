@@ -13,7 +13,7 @@ from pairproxy.core.errors import (
     Unreachable,
     UpstreamBusy,
 )
-from pairproxy.core.events import CatalogueReported, EngineReported, SpeedMeasured
+from pairproxy.core.events import CatalogueReported, DrainStarted, EngineReported, SpeedMeasured
 from pairproxy.core.models import (
     CatalogueEntry,
     EngineCatalogue,
@@ -97,7 +97,7 @@ def test_a_peers_request_for_an_unknown_model_is_refused() -> None:
 def test_a_draining_node_refuses_peers() -> None:
     """It takes no new work from others."""
     told = Told()
-    told.scheduler.is_draining = True
+    told.tell(DrainStarted(told.at))
     assert refused(told.arrives(ask("b-r-1", origin=B))) == [("b-r-1", Draining)]
     assert published(told).is_draining
 

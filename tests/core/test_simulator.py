@@ -4,7 +4,7 @@ import math
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pairproxy.core.accounting.bounds import provable_makespan, waves_bound
@@ -174,6 +174,7 @@ def test_what_cannot_be_simulated_is_said(nodes: list[SimNode], requests: list[S
 
 
 @given(seed=st.integers(0, 2**32), policy=st.sampled_from(["fastest-finish", "least-busy"]))
+@example(seed=1216, policy="fastest-finish")  # more work than the queue's usual patience
 @settings(max_examples=60, deadline=None)
 def test_random_workloads_keep_every_promise(seed: int, policy: str) -> None:
     """Every arrival ends once, no engine holds more than its slots, nothing beats the bound or starves."""
@@ -192,7 +193,8 @@ def test_random_workloads_keep_every_promise(seed: int, policy: str) -> None:
         )
         for _ in range(random.randint(1, 40))
     ]  # fmt: skip
-    result = simulate(nodes, requests, Rules(policy), seed, knows_speeds=random.random() < 0.7)
+    patient = Rules(policy, queue_timeout_s=1e5)  # some are more work than the usual ten minutes
+    result = simulate(nodes, requests, patient, seed, knows_speeds=random.random() < 0.7)
     assert [record.outcome for record in result.records] == [Outcome.DONE] * len(requests)
     assert sum(result.per_node.values()) == len(requests)
     for place, most in result.most_in_flight.items():
@@ -202,6 +204,18 @@ def test_random_workloads_keep_every_promise(seed: int, policy: str) -> None:
     work_s = sum(max(seconds(node, request) for node in nodes) for request in requests)
     crowd = 1 + 0.15 * 3 + 3  # the slowest that four on one engine make each other, reading and writing
     assert max(record.queue_s for record in result.records) <= crowd * work_s + 1.0
+
+
+@pytest.mark.parametrize("policy", ["fastest-finish", "least-busy"])
+def test_a_request_is_refused_only_when_its_patience_is_over(policy: str) -> None:
+    """With 1120 s of work on one slot, what ran in the first 600 s is done, and only the rest is refused."""
+    slow = Rates(prefill=1000.0, decode=10.0, beta=0.15)
+    requests = [SimRequest(0.0, A, 1000, 270) for _ in range(40)]
+    result = simulate([SimNode.of("a", 1, slow)], requests, Rules(policy))
+    refused = [record for record in result.records if record.outcome is Outcome.REFUSED]
+    assert [record.queue_s for record in refused] == pytest.approx([600.0] * 18)
+    assert result.per_node == {A: 22}
+    assert result.makespan_s == pytest.approx(22 * 28.0, rel=0.01)
 
 
 @given(seed=st.integers(0, 2**32))

@@ -25,7 +25,7 @@ def measured(script: Script) -> tuple[Usage | None, FakeEngine]:
         async with FakeEngine(script) as engine:
             upstream = Upstream(engine, limits=Limits())
             try:
-                return await calibrate(upstream, MODEL, Limits()), engine
+                return await calibrate(upstream, MODEL), engine
             finally:
                 await upstream.close()
 
@@ -40,7 +40,7 @@ def test_it_measures_the_pace_of_an_engine() -> None:
         await engine.start()
         upstream = Upstream(engine, limits=Limits())
         try:
-            return await calibrate(upstream, MODEL, Limits())
+            return await calibrate(upstream, MODEL)
         finally:
             await upstream.close()
             await engine.stop()

@@ -2,7 +2,6 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 import msgspec
 import pytest
@@ -12,22 +11,15 @@ from pairproxy.config import Limits
 from pairproxy.core.errors import UpstreamError
 from pairproxy.core.events import NodeReported, RequestArrived, TimePassed
 from pairproxy.core.models import (
-    EngineId,
-    EngineState,
-    ModelName,
     NodeId,
-    Rates,
-    Replica,
-    ReplicaState,
     StateDocument,
 )
 from pairproxy.core.scheduler import PROTOCOL
-from pairproxy.peers import exchange
 from pairproxy.peers.exchange import BadDocument, Publisher, subscribe
 from pairproxy.proxy.listening import bind, port_of
 from pairproxy.proxy.server import Port
 from pairproxy.upstreams import Upstream
-from tests.core.told import GPU, A, B, M, Told, ask
+from tests.core.told import GPU, A, B, Told, ask
 from tests.core.told import document as told_document
 from tests.support.engine_scripts import LAST_CHUNK, chunk, chunked_head, json_reply, raw
 from tests.support.fake_engine import FakeEngine, Script, eventually
@@ -113,58 +105,6 @@ def test_a_stream_that_ends_is_over() -> None:
     """The last document is told; then there are no more."""
     with pytest.raises(StopAsyncIteration):
         run_async(heard(raw(chunked_head() + chunk(line(GOOD)) + LAST_CHUNK), 2))
-
-
-def engine(**fields: Any) -> EngineState:
-    """B's engine with other numbers."""
-    return dataclasses.replace(GOOD.engines[0], **fields)
-
-
-def replica(**rates: float) -> ReplicaState:
-    """B's replica with other rates."""
-    return ReplicaState(
-        Replica(M, "sha256:1"), True, dataclasses.replace(Rates(1000.0, 100.0, 0.15), **rates)
-    )
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        engine(slots=0),
-        engine(slots=-3),
-        engine(slots=10**9),
-        engine(in_flight=-1),
-        engine(yours=-1),
-        engine(frees_in_s=(1e12,)),
-        engine(frees_in_s=(1.0,) * 5000),
-        engine(engine="a\nb"),
-        engine(replicas=(replica(decode=0.0),)),
-        engine(replicas=(replica(prefill=-1.0),)),
-        engine(replicas=(replica(beta=-1.0),)),
-        engine(replicas=(replica(load_s=1e30),)),
-        engine(replicas=(ReplicaState(Replica(ModelName(M + "\x1b[2J"), "x"), True, Rates(1, 1, 0)),)),
-        engine(replicas=(ReplicaState(Replica(ModelName("m" * 300), "x"), True, Rates(1, 1, 0)),)),
-    ],
-)
-def test_numbers_that_cannot_be_reckoned_with_are_dropped(bad: EngineState) -> None:
-    """The peer stays, its sane engines stay; a scheduler that hears the rest still plans."""
-    mixed = dataclasses.replace(
-        GOOD, engines=(bad, dataclasses.replace(GOOD.engines[0], engine=EngineId("sane")))
-    )
-    (document,) = run_async(heard(streamed(line(mixed))))
-    assert [one.engine for one in document.engines if one.replicas] == ["sane"]
-    told = Told()
-    told.hears(document)
-    assert told.arrives(ask("r"))
-
-
-def test_a_flood_of_engines_and_models_is_cut() -> None:
-    """What one peer can make the others keep is bounded."""
-    many = engine(replicas=tuple([replica()] * 1500))
-    (document,) = run_async(heard(streamed(line(dataclasses.replace(GOOD, engines=(many,) * 3)))))
-    assert [len(one.replicas) for one in document.engines] == [exchange.MAX_REPLICAS] * 3
-    (document,) = run_async(heard(streamed(line(dataclasses.replace(GOOD, engines=(engine(),) * 100)))))
-    assert len(document.engines) == exchange.MAX_ENGINES
 
 
 # --- publishing -----------------------------------------------------------------------------------------

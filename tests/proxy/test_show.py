@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pairproxy.core.events import NodeReported
+from pairproxy.core.events import DrainStarted, NodeReported
 from pairproxy.core.models import CatalogueEntry, ModelName, Replica
 from pairproxy.core.scheduler import Rules
 from pairproxy.proxy import show as module
@@ -205,7 +205,7 @@ def test_a_peer_that_is_draining_or_gone_is_not_asked() -> None:
 
     async def main() -> None:
         async with nodes(shows({"new:1": NEW_SHOWN})) as (anna, ben, _, his):
-            ben.scheduler.is_draining = True
+            ben.dispatcher.tell(DrainStarted(ben.dispatcher.now()))
             anna.hear(ben)
             assert (await ask(anna.port)).status == 404
             assert his.requests == []

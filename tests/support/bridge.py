@@ -66,6 +66,11 @@ class Bridge:
                     await blocks[len(places) - 1](attempt)
         return places
 
+    def record_of(self, name: str) -> RequestRecord:
+        """The record of one request."""
+        (record,) = (record for record in self.ledger.records if record.id == name)
+        return record
+
     @property
     def record(self) -> RequestRecord:
         """The only record."""
