@@ -12,38 +12,17 @@ from email.utils import formatdate
 from http import HTTPStatus
 
 from aiohttp import web
-from aiohttp.abc import AbstractStreamWriter
 
 from pairproxy.core.dialects.failures import error_body, final_line
 from pairproxy.core.errors import NotAllowed, PairproxyError, QueueFull, RequestError
 from pairproxy.core.models import Dialect
 from pairproxy.proxy import cors, headers
-from pairproxy.proxy.server import Connection, log_fault
+from pairproxy.proxy.server import Connection, Written, log_fault
 from pairproxy.upstreams import Reply
 
 STALLED_S = 60.0  # a client that takes nothing for so long holds an engine for nobody
 NDJSON = "application/x-ndjson"
 JSON = ("Content-Type", "application/json; charset=utf-8")
-
-
-class Written(web.StreamResponse):
-    """Tells aiohttp that the reply is on the wire already, and whether the connection may be used again."""
-
-    def __init__(self, is_keep_alive: bool) -> None:
-        super().__init__()
-        self._is_kept = is_keep_alive
-
-    @property
-    def keep_alive(self) -> bool | None:
-        """Whether another request may follow on this connection."""
-        return self._is_kept
-
-    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        """Nothing is left to send."""
-        return None
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        """Nothing is left to send."""
 
 
 class Downstream:

@@ -7,9 +7,11 @@ import ssl
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 
 from pairproxy.config import Limits
 
@@ -21,6 +23,7 @@ SHUTDOWN_S = 0.1  # for cancelled handlers to end; to aiohttp 0 means for ever
 LINGERING_S = 2.0  # reading away the rest of a refused body, so that the client sees the answer
 LEFT_S = 0.2  # between looks at a client that ended its side: an engine has to stop within 1 s
 AT_ONCE_S = 0.001  # aiohttp takes 0 for "wait for ever"
+ACCEPT_AGAIN_S = 0.1  # after accept() failed
 HANDLERS_END_S = 1.0  # a cancelled handler has nothing to wait for
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -36,6 +39,26 @@ def log_fault(error: Exception) -> None:
     steps = traceback.extract_tb(error.__traceback__)
     where = " < ".join(f"{step.name}:{step.lineno}" for step in reversed(steps))
     _log.error("a fault of pairproxy: %s in %s. Please report it.", type(error).__name__, where)
+
+
+class Written(web.StreamResponse):
+    """Tells aiohttp that the reply is on the wire already, and whether the connection may be used again."""
+
+    def __init__(self, is_keep_alive: bool) -> None:
+        super().__init__()
+        self._is_kept = is_keep_alive
+
+    @property
+    def keep_alive(self) -> bool | None:
+        """Whether another request may follow on this connection."""
+        return self._is_kept
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        """Nothing is left to send."""
+        return None
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Nothing is left to send."""
 
 
 class Connection(web.RequestHandler):
@@ -85,11 +108,17 @@ class Connection(web.RequestHandler):
         """Answer what is no HTTP, and a fault, without quoting anything."""
         if self.is_answering or request.writer.output_size > 0:
             raise ConnectionError("a reply is under way")
-        response = web.Response(
-            status=status, body=_NO_HTTP if status < 500 else _FAULT, content_type="application/json"
-        )
-        response.force_close()
-        return response
+        body = _NO_HTTP if status < 500 else _FAULT
+        head = [
+            # Of a head that cannot be read aiohttp thinks that it is HTTP/1.0, and it would name itself.
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+            "Content-Type: application/json; charset=utf-8",
+            f"Content-Length: {len(body)}",
+            "Connection: close",
+        ]
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.write("\r\n".join(head).encode() + b"\r\n\r\n" + body)
+        return Written(is_keep_alive=False)
 
     def eof_received(self) -> bool | None:  # type: ignore[override]  # what asyncio.Protocol says
         """Keep the connection for the reply under way if a whole request came before its end."""
@@ -155,7 +184,9 @@ class Port:
             max_field_size=limits.header_bytes,
             max_headers=128,
         )
-        self._listening: asyncio.Server | None = None
+        self._listening: list[asyncio.Server | asyncio.Task[None]] = []
+        self._most_handshakes = limits.unauthenticated_connections
+        self._handshakes: dict[asyncio.Task[None], None] = {}  # oldest first
 
     @property
     def connections(self) -> int:
@@ -164,19 +195,23 @@ class Port:
 
     async def start(self, sock: socket.socket, tls: ssl.SSLContext | None = None) -> None:
         """Answer on a bound socket from now on."""
-        self._listening = await asyncio.get_running_loop().create_server(
-            self._server,
-            sock=sock,
-            ssl=tls,
-            backlog=1024,
-            ssl_handshake_timeout=HANDSHAKE_S if tls is not None else None,
-        )
+        loop = asyncio.get_running_loop()
+        if tls is None:
+            self._listening.append(await loop.create_server(self._server, sock=sock, backlog=1024))
+        else:
+            sock.setblocking(False)
+            self._listening.append(loop.create_task(self._accept(sock, tls), name="TLS port"))
 
     def close(self) -> None:
         """Take no new connections; those that are open go on."""
-        if self._listening is not None:
-            self._listening.close()
-            self._listening = None
+        for one in self._listening:
+            if isinstance(one, asyncio.Task):
+                one.cancel()
+            else:
+                one.close()
+        for handshake in self._handshakes:
+            handshake.cancel()
+        self._listening.clear()
 
     async def stop(self, grace_s: float = 0.0) -> None:
         """Close the port and, after ``grace_s``, what is open on it; its handlers have ended then."""
@@ -185,6 +220,41 @@ class Port:
         with suppress(TimeoutError):  # aiohttp cancels its handlers and does not look back
             async with asyncio.timeout(HANDLERS_END_S):
                 await self._idle.wait()
+
+    async def _accept(self, sock: socket.socket, tls: ssl.SSLContext) -> None:
+        """Take in connections. Strangers who do not shake hands cost each other their place, nobody else's.
+
+        The oldest handshake gives way: a peer's takes milliseconds, so nobody waits for those that hang.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                try:
+                    connection, _ = await loop.sock_accept(sock)
+                except OSError:  # the client is gone again, or there is no descriptor left
+                    await asyncio.sleep(ACCEPT_AGAIN_S)
+                    continue
+                if len(self._handshakes) >= self._most_handshakes:
+                    oldest = next(iter(self._handshakes))
+                    del self._handshakes[oldest]
+                    oldest.cancel()
+                task = loop.create_task(self._shake_hands(connection, tls), name="TLS handshake")
+                self._handshakes[task] = None
+                task.add_done_callback(lambda ended: self._handshakes.pop(ended, None))
+        finally:
+            sock.close()
+
+    async def _shake_hands(self, connection: socket.socket, tls: ssl.SSLContext) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(
+                self._server, connection, ssl=tls, ssl_handshake_timeout=HANDSHAKE_S
+            )
+        except OSError:  # no TLS, a stranger, or too slow
+            connection.close()
+        except asyncio.CancelledError:
+            connection.close()
+            raise
 
     async def _handle_one(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
