@@ -1,5 +1,6 @@
 """What the daemon knows, as the JSON of api.schema."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from pairproxy import __version__
@@ -15,7 +16,7 @@ from pairproxy.api.schema import (
 from pairproxy.core.accounting.ledger import Ledger, RequestRecord
 from pairproxy.core.accounting.report import RunReport, report_run
 from pairproxy.core.accounting.runs import Run, group_runs
-from pairproxy.core.models import EngineState, NodeId, Place
+from pairproxy.core.models import EngineState, NodeId, Outcome, Place
 from pairproxy.core.replicas import differing
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.core.whatif import best_single_node
@@ -50,6 +51,9 @@ class View:
         at = self._now()
         scheduler = self._scheduler
         run = self._last_run(None)
+        outcomes = {
+            str(how): count for how, count in Counter(one.outcome for one in self._ledger.records).items()
+        }
         return Status(
             version=__version__,
             node=scheduler.own,
@@ -60,7 +64,8 @@ class View:
             queue_length=scheduler.waiting,
             nodes=(self._own_node(at), *self._peers(at)),
             running=tuple(self._running(at)),
-            requests_done=len(self._ledger.records),
+            requests_done=outcomes.get(Outcome.DONE, 0),
+            outcomes=outcomes,
             discovery_problem=self._discovery_problem(),
             unpaired=self._book.unpaired,
             last_run=None if run is None else self._reported(run),
@@ -86,13 +91,16 @@ class View:
         key = (run.id, len(run.records), run.ended_at)
         if self._kept is None or self._kept[0] != key:
             t1 = best_single_node(run, self._scheduler.places(self._now()))
-            self._kept = key, report_run(run, self._slots(), t1)
+            self._kept = key, report_run(run, self._slots(run), t1)
         return self._kept[1]
 
-    def _slots(self) -> dict[NodeId, int]:
+    def _slots(self, run: Run) -> dict[NodeId, int]:
+        """Of the nodes that could have served some of it."""
+        models = {record.model for record in run.records}
         slots: dict[NodeId, int] = {}
-        for place, (count, _) in self._scheduler.places(self._now()).items():
-            slots[place.node] = slots.get(place.node, 0) + count
+        for place, (count, rates) in self._scheduler.places(self._now()).items():
+            if not models.isdisjoint(rates):
+                slots[place.node] = slots.get(place.node, 0) + count
         return slots
 
     def _own_node(self, at: float) -> NodeStatus:

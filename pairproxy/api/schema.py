@@ -67,10 +67,11 @@ class Status(msgspec.Struct, frozen=True):
     queue_length: int
     nodes: tuple[NodeStatus, ...]
     running: tuple[RunningStatus, ...]
-    requests_done: int
+    requests_done: int  # those whose outcome is done
     discovery_problem: str | None
     unpaired: dict[str, str]
     last_run: RunReport | None
+    outcomes: dict[str, int] = {}  # how many of the requests in memory ended so, this node's and its peers'
 
 
 class Record(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pairproxy.core.accounting.report import T1
 from pairproxy.core.accounting.runs import Run
 from pairproxy.core.models import AttemptId, ModelName, NodeId, Outcome, Place, Rates
-from pairproxy.core.simulated_gpu import SimulatedGpu
+from pairproxy.core.simulated_gpu import Phase, Reached, SimulatedGpu
 
 Places = Mapping[Place, tuple[int, Mapping[ModelName, Rates]]]
 """Each place with its slots, and its rates for every model it holds."""
@@ -139,22 +139,58 @@ class _Replay:
 
 
 def _model_error(pieces: Sequence[_Piece], places: Places) -> float | None:
-    """How far off the model is on what really happened: same places, same starts. None if that is unknown."""
-    gpus = {place: SimulatedGpu(len(pieces)) for place in places}
+    """How far off the model is on what really happened, request by request, each in the company it had.
+
+    The sum of what each is off by over the sum of what each took, so that too long here and too short there
+    do not cancel out. None if a place is no longer known.
+    """
+    if any(piece.model not in places.get(piece.place, (0, {}))[1] for piece in pieces):
+        return None
+    really_s = sum(piece.ended_at - piece.dispatched_at for piece in pieces)
+    off_s = sum(
+        abs(_end_in_company(piece, company, places[piece.place][1]) - piece.ended_at)
+        for piece, company in _companies(pieces)
+    )
+    return off_s / really_s if really_s > 0.0 else None
+
+
+def _companies(pieces: Sequence[_Piece]) -> list[tuple[_Piece, list[_Piece]]]:
+    """Each piece with those that ran at its place at the same time."""
+    found: list[tuple[_Piece, list[_Piece]]] = []
+    there: dict[Place, list[tuple[_Piece, list[_Piece]]]] = {}
     for piece in sorted(pieces, key=lambda piece: piece.dispatched_at):
-        if piece.model not in places.get(piece.place, (0, {}))[1]:
-            return None
-        gpus[piece.place].advance(piece.dispatched_at)
-        piece.start(gpus[piece.place], piece.dispatched_at, places[piece.place][1][piece.model])
-    last_end = max(_last_end(gpu) for gpu in gpus.values())
-    really_s = max(piece.ended_at for piece in pieces) - pieces[0].arrived_at
-    return abs(last_end - pieces[0].arrived_at - really_s) / really_s if really_s > 0.0 else None
+        active = [one for one in there.get(piece.place, []) if one[0].ended_at > piece.dispatched_at]
+        for _, company in active:
+            company.append(piece)
+        found.append((piece, [other for other, _ in active]))
+        there[piece.place] = [*active, found[-1]]
+    return found
+
+
+def _end_in_company(piece: _Piece, company: Sequence[_Piece], rates: Mapping[ModelName, Rates]) -> float:
+    """When a piece ends on the model, while the others begin and end as they really did."""
+    gpu = SimulatedGpu(len(company) + 1)
+    starts = [(one.dispatched_at, True, one) for one in (piece, *company)]
+    ends = [(one.ended_at, False, one) for one in company]
+    reached: list[Reached] = []
+    for at, is_start, one in sorted([*starts, *ends], key=lambda change: change[:2]):
+        reached += gpu.advance(at)
+        if is_start:
+            one.start(gpu, at, rates[one.model])
+        else:
+            gpu.stop(one.attempt)
+    reached += _until_idle(gpu)
+    return next(one.at for one in reached if one.attempt == piece.attempt and one.phase is Phase.DECODE)
 
 
 def _last_end(gpu: SimulatedGpu) -> float:
     """When all that runs has ended; -inf if nothing does."""
-    at = -math.inf
+    return max((one.at for one in _until_idle(gpu)), default=-math.inf)
+
+
+def _until_idle(gpu: SimulatedGpu) -> list[Reached]:
+    """Every end of a phase until nothing runs."""
+    reached: list[Reached] = []
     while (change := gpu.next_change()) is not None:
-        at = change
-        gpu.advance(at)
-    return at
+        reached += gpu.advance(change)
+    return reached

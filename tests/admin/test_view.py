@@ -7,7 +7,7 @@ from pairproxy.config import Limits
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.commands import Command
 from pairproxy.core.events import DrainStarted, EngineLost, EngineReported, Event
-from pairproxy.core.models import NodeId
+from pairproxy.core.models import ModelName, NodeId
 from pairproxy.peers.book import PeerBook
 from pairproxy.security import tls
 from pairproxy.security.identity import Identity, load_or_create
@@ -127,6 +127,24 @@ def test_the_report_counts_from_the_beginning_of_its_run(book: PeerBook, other: 
     assert times == pytest.approx((0.0, 0.0, 0.5, 2.0))
     assert (record.output_tokens, record.attempts) == (50, 1)
     assert report.names == {A: "anna", other.device_id: "bert"}
+
+
+@pytest.mark.parametrize(("model", "slots"), [("other:latest", 1), (M, 4)])
+def test_only_nodes_that_have_the_model_count(
+    book: PeerBook, other: Identity, model: str, slots: int
+) -> None:
+    """A peer that could not have served any of a run is no part of its report; no speedup is claimed then."""
+    told = Recorded(book)
+    told.hears(document(other.device_id, slots=3, model=ModelName(model)))
+    for name in ("one", "two"):
+        told.arrives(ask(name, local_only=True))
+        told.begins(name)
+        told.at += 0.5
+        told.finishes(name, tokens=50)
+    report = told.view.report(None).run
+    assert report is not None
+    assert (report.slots, len(report.per_node)) == (slots, 1 if slots == 1 else 2)
+    assert (report.t1 is None) is (slots == 1)
 
 
 def test_without_a_run_there_is_no_report(book: PeerBook) -> None:

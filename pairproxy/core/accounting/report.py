@@ -5,6 +5,9 @@ waves bound   N / ceil(N / slots)         exact for equal requests on equal node
 lower bound   no schedule ends sooner     arrivals as they were, every node at its best pace
 provable      T1 / lower bound
 efficiency    lower bound / makespan      in (0, 1]
+
+No speedup is claimed where there was nothing to share (one node, one request), or where the model of one node
+alone does not even reproduce the run as it happened.
 """
 
 from collections import Counter
@@ -18,6 +21,7 @@ from pairproxy.core.accounting.services import Service, Tally, at_node, percenti
 from pairproxy.core.models import NodeId, Outcome
 
 ANECDOTE_REQUESTS = 8  # below, one long reply decides the result
+MOST_MODEL_ERROR = 0.25  # a speedup of 5/3 could not be told from none with a model that is off by more
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,14 @@ class T1:
     value_s: float
     kind: Literal["measured", "modelled"]  # replayed there, or simulated with learned speeds
     node: NodeId
-    model_error: float | None = None  # of a modelled one: |modelled - real| / real of the run as it happened
+    model_error: float | None = (
+        None  # of a modelled one: sum |modelled - real| / sum real of each request's time
+    )
+
+    @property
+    def is_credible(self) -> bool:
+        """Whether it was measured, or modelled well enough to be compared with."""
+        return self.kind == "measured" or self.model_error is None or self.model_error <= MOST_MODEL_ERROR
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +68,22 @@ class RunReport:
 
 
 def report_run(run: Run, slots: Mapping[NodeId, int], t1: T1 | None) -> RunReport:
-    """Report a run. ``slots``: of every node that could have served it, whether or not it did.
+    """Report a run. ``slots``: of every node that holds a model of it, whether or not it served any.
 
     A node that was seen with more requests at once than its slots counts with what was seen.
     """
     services = [service for record in run.records for service in record.services()]
     slots = seen_slots(services, slots)
     total = max(sum(slots.values()), 1)
+    can_share = len(slots) > 1 and len(run.records) > 1
+    alone = t1 if can_share and t1 is not None and t1.is_credible else None
     lower_bound_s = _lower_bound(run, slots)
-    if lower_bound_s is not None and t1 is not None and t1.node in slots:
-        lower_bound_s = min(lower_bound_s, t1.value_s)  # doing all of it there is one of the schedules
+    if lower_bound_s is not None and alone is not None and alone.node in slots:
+        lower_bound_s = min(lower_bound_s, alone.value_s)  # doing all of it there is one of the schedules
     ttfts = [record.ttft_s for record in run.records if record.ttft_s is not None]
     queues = [record.queue_s for record in run.records]
     counts = dict.fromkeys(slots, Tally()) | tally(services, at_node)
-    speedup = t1.value_s / run.makespan_s if t1 and run.makespan_s > 0.0 else None
+    speedup = alone.value_s / run.makespan_s if alone and run.makespan_s > 0.0 else None
     waves = waves_bound(len(run.records), total)
     return RunReport(
         run=run.id,
@@ -85,11 +98,14 @@ def report_run(run: Run, slots: Mapping[NodeId, int], t1: T1 | None) -> RunRepor
         slots=total,
         bound_waves=waves,
         lower_bound_s=lower_bound_s,
-        bound_provable=t1.value_s / lower_bound_s if t1 and lower_bound_s else None,
-        t1=t1,
+        bound_provable=alone.value_s / lower_bound_s if alone and lower_bound_s else None,
+        t1=t1 if can_share else None,
         speedup=speedup,
         efficiency=min(lower_bound_s / run.makespan_s, 1.0) if lower_bound_s and run.makespan_s else None,
-        notes=(*_notes_on_work(run, slots), *_notes_on_speed(services, waves, speedup, t1)),
+        notes=(
+            *_notes_on_work(run, slots),
+            *(_notes_on_speed(services, waves, speedup, t1) if can_share else ()),
+        ),
     )
 
 
@@ -115,6 +131,8 @@ def _notes_on_work(run: Run, slots: Mapping[NodeId, int]) -> list[str]:
         )
     if len(slots) == 1:
         notes.append("Only one node had a replica of this model: there was nothing to balance.")
+    elif len(run.records) == 1:
+        notes.append("A single request: there was nothing to share.")
     if run.is_chain:
         notes.append("A chain: each step waits for the one before, so more machines cannot help.")
     if len(run.records) < ANECDOTE_REQUESTS:
@@ -123,6 +141,9 @@ def _notes_on_work(run: Run, slots: Mapping[NodeId, int]) -> list[str]:
 
 
 def _notes_on_speed(services: list[Service], waves: float, speedup: float | None, t1: T1 | None) -> list[str]:
+    if t1 is not None and not t1.is_credible:
+        error = f"{t1.model_error:.0%} on the run as it happened"
+        return [f"The model of one node alone is off by {error}, so no speedup is claimed."]
     if t1 is None or speedup is None:
         return ["No time of one node alone is known for these requests, so no speedup is claimed."]
     notes = []

@@ -60,6 +60,30 @@ def test_a_modelled_time_alone_says_that_it_is() -> None:
     )
 
 
+@pytest.mark.parametrize(("error", "is_claimed"), [(None, True), (0.25, True), (0.26, False), (1.13, False)])
+def test_a_model_that_is_off_by_more_than_a_quarter_claims_nothing(
+    error: float | None, is_claimed: bool
+) -> None:
+    """The report says how far off it is, and its bound and efficiency do not lean on it."""
+    alone = T1(20.0, "modelled", A, model_error=error)
+    report = report_run(five_on_two(), {A: 1, B: 1}, alone)
+    assert report.t1 == alone
+    assert (report.speedup is not None, report.bound_provable is not None) == (is_claimed, is_claimed)
+    assert report.lower_bound_s == (20.0 if is_claimed else 30.0)
+    assert report.efficiency is not None
+    assert 0.0 < report.efficiency <= 1.0
+    said = f"The model of one node alone is off by {error or 0:.0%} on the run as it happened, so no speedup"
+    assert any(note.startswith(said) for note in report.notes) is not is_claimed
+
+
+def test_a_single_request_has_nothing_to_share() -> None:
+    """However many nodes there are, and whatever one of them alone would have taken."""
+    (run,) = group_runs([served("u", 0.0, 0.0, 5.0)])
+    report = report_run(run, {A: 1, B: 1}, T1(10.0, "measured", B))
+    assert (report.speedup, report.bound_provable) == (None, None)
+    assert report.notes[0] == "A single request: there was nothing to share."
+
+
 def test_beating_the_waves_bound_is_explained() -> None:
     """A speedup above N / ceil(N / slots) comes from unequal pieces, and the efficiency stays below 1."""
     report = report_run(five_on_two(last_s=4.0), {A: 1, B: 1}, T1(44.0, "measured", A))
@@ -92,9 +116,11 @@ def test_a_chain_says_that_more_machines_cannot_help() -> None:
 def test_a_single_node_has_nothing_to_balance() -> None:
     """With one node able to serve, the report says so instead of praising the distribution."""
     (run,) = group_runs([served("u", 0.0, 0.0, 5.0), served("v", 0.0, 5.0, 9.0)])
-    report = report_run(run, {A: 1}, None)
-    assert any("nothing to balance" in note for note in report.notes)
+    report = report_run(run, {A: 1}, T1(20.0, "modelled", A))
+    assert report.notes[0] == "Only one node had a replica of this model: there was nothing to balance."
+    assert not any("speedup" in note or "modelled" in note for note in report.notes)
     assert (report.bound_waves, report.efficiency) == (1.0, 1.0)
+    assert (report.speedup, report.bound_provable, report.t1) == (None, None, None)
 
 
 def test_an_idle_node_counts_in_the_bound() -> None:
@@ -172,6 +198,6 @@ def test_no_run_beats_its_bound(
     assert report.lower_bound_s <= run.makespan_s * (1 + 1e-9)
     assert report.efficiency is not None
     assert 0.0 < report.efficiency <= 1.0
-    assert report.speedup is not None
-    assert report.bound_provable is not None
-    assert report.speedup <= report.bound_provable * (1 + 1e-9)
+    can_share = len(records) > 1 and len(slots) > 1
+    assert (report.speedup is not None, report.bound_provable is not None) == (can_share, can_share)
+    assert (report.speedup or 0.0) <= (report.bound_provable or 0.0) * (1 + 1e-9)
