@@ -66,6 +66,31 @@ def test_no_python_is_one_sentence(project: Path, path: Path) -> None:
     assert not (project / ".venv").exists()
 
 
+def test_a_python_below_a_name_with_a_space(project: Path, path: Path, tmp_path: Path) -> None:
+    """PYTHON is one path, whatever is in it."""
+    add_python(path, refuse="import venv")
+    (tmp_path / "a b").mkdir()
+    chosen = tmp_path / "a b" / "python3"
+    (path / "python3").rename(chosen)
+    line = ["bash", str(project / "scripts" / "prepare")]
+    done = subprocess.run(
+        line, env=environment(path) | {"PYTHON": str(chosen)}, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert f"{chosen} comes without venv" in done.stderr
+
+
+def test_the_line_with_the_cause_is_shown(project: Path, path: Path) -> None:
+    """Without an index the advice is not about the network, and pip's own error stands above it."""
+    add_python(path)
+    line = ["bash", str(project / "scripts" / "prepare")]
+    alone = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(path)}
+    done = subprocess.run(line, env=environment(path) | alone, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 1
+    assert "ERROR: No matching distribution found" in done.stderr
+    assert "PIP_NO_INDEX keeps pip" in done.stderr
+
+
 def test_an_old_python_is_no_python(project: Path, path: Path) -> None:
     """An interpreter older than 3.11 is passed over."""
     add_python(path, refuse="sys.version_info < (3, 11)")

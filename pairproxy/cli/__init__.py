@@ -3,6 +3,9 @@
 Exit status: 0 done, 1 it failed (one sentence says why and what to do), 2 wrong usage, 3 no daemon runs.
 """
 
+import contextlib
+import errno
+import os
 import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -11,6 +14,9 @@ import typer
 
 from pairproxy import __version__
 from pairproxy.cli import demo, report, status, up
+
+OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG)
+"""What a write to standard output may end with; of files of ours that cannot be written others tell."""
 
 app = typer.Typer(
     name="pairproxy",
@@ -45,7 +51,7 @@ def main() -> None:
     from pairproxy.core.errors import PairproxyError
 
     try:
-        app()
+        _run()
     except NoDaemon as error:
         typer.echo(error.sentence, err=True)
         sys.exit(3)
@@ -61,6 +67,23 @@ def main() -> None:
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _run() -> None:
+    """Run the command; whatever stands behind standard output, it takes the text or one sentence says no."""
+    try:
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in OUTPUT_ERRORS or error.filename is not None:
+            raise
+        with contextlib.suppress(OSError, ValueError):  # what is left would be written again at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno != errno.EPIPE:  # whoever reads has read enough
+            typer.echo(f"The output cannot be written: {error.strerror}. Send it elsewhere.", err=True)
+        sys.exit(1)
 
 
 def _leaves(group: BaseExceptionGroup[Any]) -> Iterator[Any]:

