@@ -195,17 +195,20 @@ def test_an_error_of_ours_leaves_the_connection_usable() -> None:
 
 @pytest.mark.parametrize("kind", [RequestArrived, FirstByteReceived])
 def test_a_fault_of_ours_ends_the_request_and_is_logged_without_its_text(
-    kind: type[Event], caplog: pytest.LogCaptureFixture
+    kind: type[Event], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """500 before the head, a broken reply after it; the log says where it was, and never what it held."""
 
     async def main() -> None:
-        def fails(event: Event, commands: list[Command]) -> None:
-            if isinstance(event, kind):
-                raise RuntimeError("CANARY-12ce")
-
         async with node_before(broken(PLAIN + SENT, then="hang")) as (node, _):
-            node.dispatcher.listen(fails)
+            handle = node.scheduler.handle
+
+            def fails(event: Event) -> list[Command]:
+                if isinstance(event, kind):
+                    raise RuntimeError("CANARY-12ce")
+                return handle(event)
+
+            monkeypatch.setattr(node.scheduler, "handle", fails)
             async with await RawClient.open(node.port) as client:
                 reply = await client.ask(request())
                 assert b"CANARY" not in reply.body
