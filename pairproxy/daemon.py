@@ -148,6 +148,7 @@ class Daemon:
             settings.routing.queue_timeout_s,
             settings.limits.attempts,
             settings.routing.local_only,
+            settings.limits.node_stale_s,
         )
         self._name = name
         self._scheduler = Scheduler(identity.device_id, rules)
@@ -235,7 +236,7 @@ class Daemon:
                     self._catalogue,
                 )
                 ports.append((client, sock, None))
-        admin = AdminPort(view.status, view.report, self._is_ready, limits, gate)
+        admin = AdminPort(view.status, view.report, view.is_ready, limits, gate)
         ports += [(admin, sock, None) for sock in sockets.admin]
         for port, sock, context in ports:
             await port.start(sock, context)
@@ -292,9 +293,6 @@ class Daemon:
         if place.node != self._scheduler.own:
             return self._book.upstream(place.node)
         return self._engines.upstream(place.engine)
-
-    def _is_ready(self) -> bool:
-        return any(True for _ in self._scheduler.places(self._clock.now()))
 
 
 _OTHER_ADMIN = "Stop that program, or set admin.listen in config.toml to another port."

@@ -71,6 +71,10 @@ class View:
             last_run=None if run is None else self._reported(run),
         )
 
+    def is_ready(self) -> bool:
+        """GET /ready: whether any node takes work."""
+        return any(True for _ in self._scheduler.places(self._now()))
+
     def report(self, name: str | None) -> Report:
         """GET /report: the last run, or the last one called ``name``."""
         run = self._last_run(name)

@@ -46,7 +46,7 @@ def _rows(node: "NodeStatus") -> list[tuple[str, ...]]:
                     "" if rows else node.name,
                     engine.kind,
                     replica.model,
-                    f"{engine.in_flight}/{engine.slots}",
+                    f"{engine.in_flight}/{engine.slots}" if engine.is_up else "down",
                     f"{replica.prefill_tokens_per_s:.0f} tok/s",
                     f"{replica.decode_tokens_per_s:.0f} tok/s",
                     "" if rows else state,
