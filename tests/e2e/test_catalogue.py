@@ -87,7 +87,8 @@ def test_the_official_ollama_client_lists_shows_and_uses_both(pair: tuple[Node, 
             assert client.show(model).capabilities
             assert client.chat(model, QUESTION, options={"num_predict": 4}).message.content
             assert client.embed(model, "hello").embeddings
-        loaded = until(lambda client=client: [one.model for one in client.ps().models], "something is loaded")
+        ask = client.ps
+        loaded = until(lambda ask=ask: [one.model for one in ask().models], "something is loaded")  # type: ignore[misc]
         assert set(loaded) <= {MINE, THEIRS}
 
 

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from pairproxy.core.errors import BrokenReply, Unreachable, UpstreamError
@@ -7,7 +9,7 @@ from tests.support.running import run_async
 from tests.support.scripted_engine import ScriptedEngine, serving
 
 
-async def ask_for(reply: object, **more: float) -> object:
+async def ask_for(reply: object, **more: Any) -> object:
     """Ask an engine that answers with ``reply``."""
     async with serving(ScriptedEngine({"/it": reply}, **more)) as engine:
         return await ask("127.0.0.1", engine.port, "/it")

@@ -7,7 +7,7 @@ import pytest
 from pairproxy.config import EngineSettings
 from pairproxy.engines import finder
 from pairproxy.engines.finder import find_engines, looked_for
-from pairproxy.engines.ports import Ports
+from pairproxy.engines.ports import PORTS, Ports
 from tests.support.embedded import embedded_engine, model_cache
 from tests.support.running import run_async
 from tests.support.scripted_engine import ScriptedEngine, serving
@@ -76,7 +76,7 @@ def test_a_moved_engine_hides_its_front(monkeypatch: pytest.MonkeyPatch) -> None
 
     async def scene() -> list[EngineSettings]:
         async with serving(front), serving(moved):
-            monkeypatch.setitem(finder.PORTS, "ollama", Ports(front.port, moved.port))
+            monkeypatch.setitem(PORTS, "ollama", Ports(front.port, moved.port))
             return await find_engines((front.port, moved.port))
 
     assert [engine.url for engine in run_async(scene())] == [f"http://127.0.0.1:{moved.port}"]

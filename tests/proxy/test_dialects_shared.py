@@ -1,6 +1,7 @@
 """Every dialect through two nodes: the peer's engine gets the client's bytes, the ledger what it replied."""
 
 import json
+import sys
 import zlib
 from dataclasses import replace
 from typing import Any
@@ -27,9 +28,9 @@ from tests.support.node import Node
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
 
-try:
+if sys.version_info >= (3, 14):
     from compression import zstd
-except ImportError:  # before Python 3.14
+else:
     from backports import zstd
 
 MODELS = (Replica(ModelName("m:1"), "sha256:x"),)

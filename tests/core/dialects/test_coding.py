@@ -1,5 +1,6 @@
 import sys
 import zlib
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +22,7 @@ def gzip(body: bytes) -> bytes:
     return packer.compress(body) + packer.flush()
 
 
-PACK = {"gzip": gzip, "x-gzip": gzip, "zstd": zstd.compress}
+PACK: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip, "x-gzip": gzip, "zstd": zstd.compress}
 
 
 @pytest.mark.parametrize("coding", PACK)
