@@ -38,7 +38,7 @@ from pairproxy.proxy.client_port import ClientPort
 from pairproxy.proxy.draining import drain
 from pairproxy.proxy.forward import Route
 from pairproxy.proxy.gate import Gate
-from pairproxy.proxy.listening import Sockets, bind, bind_plain
+from pairproxy.proxy.listening import Sockets, all_or_none, bind, bind_plain
 from pairproxy.proxy.peer_port import PeerPort
 from pairproxy.proxy.server import Port
 from pairproxy.proxy.unloading import Unloading
@@ -128,16 +128,18 @@ class Daemon:
     def _bind(self, trust: TrustStore) -> Sockets:
         """Take every port, or say who has it. The peer port stays closed until somebody is paired."""
         settings = self._settings
-        clients = {
-            engine.id: bind_plain(engine.listen, "engines.listen", how_to_go_on(engine.kind))
-            for engine in self._engines.engines
-            if engine.listen
-        }
         peers: list[socket.socket] = []
-        if trust.peers():
-            where = parse_listen(settings.peers.listen, "peers.listen")
-            peers = bind(*where, "Set peers.listen to another port in config.toml.")[:1]
-        return Sockets(clients, peers, bind_plain(settings.admin.listen, "admin.listen", _OTHER_ADMIN))
+        with all_or_none() as keep:
+            clients = {
+                engine.id: keep(bind_plain(engine.listen, "engines.listen", how_to_go_on(engine.kind)))
+                for engine in self._engines.engines
+                if engine.listen
+            }
+            if trust.peers():
+                where = parse_listen(settings.peers.listen, "peers.listen")
+                peers = keep(bind(*where, "Set peers.listen to another port in config.toml."))[:1]
+            admin = keep(bind_plain(settings.admin.listen, "admin.listen", _OTHER_ADMIN))
+        return Sockets(clients, peers, admin)
 
     def _wire(self, identity: Identity, trust: TrustStore) -> None:
         settings = self._settings

@@ -3,8 +3,8 @@
 import errno
 import os
 import socket
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -43,6 +43,26 @@ class Sockets:
             admin_host=host_of(self.admin[0]),
             client_hosts={str(engine): host_of(sockets[0]) for engine, sockets in self.clients.items()},
         )
+
+
+Keep = Callable[[list[socket.socket]], list[socket.socket]]
+
+
+@contextmanager
+def all_or_none() -> Iterator[Keep]:
+    """Bind several ports together: what was kept before one of them failed is given back."""
+    bound: list[socket.socket] = []
+
+    def keep(sockets: list[socket.socket]) -> list[socket.socket]:
+        bound.extend(sockets)
+        return sockets
+
+    try:
+        yield keep
+    except BaseException:
+        for sock in bound:
+            sock.close()
+        raise
 
 
 def bind(host: str, port: int, how_to_go_on: str) -> list[socket.socket]:

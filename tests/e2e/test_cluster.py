@@ -173,6 +173,7 @@ def test_a_node_lost_in_mid_stream_ends_its_reply_honestly(daemons: Daemons, num
     until(lambda: _is_idle(a), "A is idle", 5.0)
 
 
+@pytest.mark.slow
 def test_a_silent_node_is_noticed_and_comes_back(daemons: Daemons) -> None:
     """A stopped process counts as gone within 6 s, its request goes elsewhere; later it is used again."""
     a, b = pair_of(daemons, *[settings(paced={"prefill": 200.0})] * 2)

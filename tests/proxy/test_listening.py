@@ -7,7 +7,7 @@ import pytest
 
 from pairproxy.core.errors import ConfigError, PortTaken
 from pairproxy.core.models import EngineId, NodeId
-from pairproxy.proxy.listening import Sockets, bind, bind_plain, is_pairproxy, port_of
+from pairproxy.proxy.listening import Sockets, all_or_none, bind, bind_plain, is_pairproxy, port_of
 
 
 def close(sockets: list[socket.socket]) -> None:
@@ -82,6 +82,26 @@ def test_a_port_without_proof_is_never_opened_to_others(host: str) -> None:
     """The error names the setting and what to write instead."""
     with pytest.raises(ConfigError, match=r"engines\.listen = .* Use 127\.0\.0\.1:1234"):
         bind_plain(f"{host}:1234", "engines.listen", "")
+
+
+def test_ports_are_bound_together_or_not_at_all() -> None:
+    """When one port is taken, those bound before it are free again."""
+    (taken,) = bind("127.0.0.1", 0, "Try another.")
+    kept: list[socket.socket] = []
+
+    def bind_two() -> None:
+        with all_or_none() as keep:
+            kept.extend(keep(bind("127.0.0.1", 0, "Try another.")))
+            keep(bind("127.0.0.1", port_of(taken), "Try another."))
+
+    with pytest.raises(PortTaken):
+        bind_two()
+    assert [sock.fileno() for sock in kept] == [-1]
+    with all_or_none() as keep:
+        (open_one,) = keep(bind("127.0.0.1", 0, "Try another."))
+    assert open_one.fileno() >= 0
+    open_one.close()
+    taken.close()
 
 
 def test_what_a_daemon_listens_on_is_told_by_port_and_given_back() -> None:

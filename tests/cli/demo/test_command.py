@@ -85,6 +85,7 @@ def test_a_signal_in_the_middle_leaves_nothing(temporary: Path, number: signal.S
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_killing_the_demo_ends_its_nodes(temporary: Path) -> None:
     """kill -9 leaves no node: each sees its standard input end. The next demo removes the directory."""
     demo = Demo(temporary, *ENDLESS)
