@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pairproxy.core.events import Event
-from pairproxy.core.models import EngineId, EngineReport, NodeId, StateDocument
+from pairproxy.core.models import EngineId, EngineReport
 
 
 class Endpoint(Protocol):
@@ -35,15 +35,9 @@ class Engine(Endpoint, Protocol):
         """Return when a request that was broken off no longer occupies its slot (60 s at most)."""
 
 
-class StateSource(Protocol):
-    """What the peer port publishes: the state document as one reader may see it."""
-
-    def document_for(self, reader: NodeId) -> StateDocument:
-        """The document now, with ``yours`` counted for ``reader``."""
-
-    def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call ``changed`` whenever the document changed; returns the function that ends it."""
-
+STATE_PATH = "/pairproxy/state"
+CATALOGUE_PATH = "/pairproxy/catalogue"
+"""What nodes ask of each other's peer ports beside inference: peers asks for it, proxy answers."""
 
 Tell = Callable[[Event], None]
 """How shells report what happened; the dispatcher's one entrance."""

@@ -100,10 +100,6 @@ class NodeTable:
         for view in self._views.values():
             yield from _holders(view.document, model)
 
-    def knows(self, model: ModelName) -> bool:
-        """Whether any peer, healthy or not, was seen with this model."""
-        return any(True for _ in self.replicas(model))
-
     def identities(self, model: ModelName) -> dict[NodeId, Replica]:
         """The replica each peer holds under this name."""
         return {place.node: state.replica for place, _, state in self.replicas(model)}

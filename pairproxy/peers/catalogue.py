@@ -10,10 +10,9 @@ from pairproxy.core.catalogue import CATALOGUE_BYTES, read_catalogue
 from pairproxy.core.errors import UpstreamError
 from pairproxy.core.events import CatalogueReported
 from pairproxy.core.models import NodeCatalogue, NodeId
-from pairproxy.interfaces import Tell
+from pairproxy.interfaces import CATALOGUE_PATH, Tell
 from pairproxy.upstreams import Upstream
 
-CATALOGUE_PATH = "/pairproxy/catalogue"
 TIMEOUT_S = 10.0  # for 4 MiB on a poor wireless link
 PAUSE_S = 2.0  # between two questions: as often as an engine is probed, and it may change with each request
 

@@ -16,9 +16,9 @@ from pairproxy.core.commands import Command
 from pairproxy.core.events import CatalogueReported, Event, NodeReported, TimePassed
 from pairproxy.core.models import NodeId, StateDocument
 from pairproxy.core.scheduler import PROTOCOL, Scheduler
+from pairproxy.interfaces import STATE_PATH
 from pairproxy.upstreams import Outgoing, Upstream
 
-STATE_PATH = "/pairproxy/state"
 COALESCE_S = 0.05  # a burst of events is one document
 JITTER = 0.1  # so that nodes do not publish in step
 

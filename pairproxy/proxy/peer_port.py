@@ -18,6 +18,7 @@ from pairproxy.core.errors import BadRequest, NotAllowed, PairproxyError, QueueF
 from pairproxy.core.models import Dialect, EngineId, NodeId, Place, Request, RequestId
 from pairproxy.core.residency import Residency
 from pairproxy.dispatcher import Dispatcher
+from pairproxy.interfaces import CATALOGUE_PATH, STATE_PATH
 from pairproxy.proxy import headers
 from pairproxy.proxy.body import read_body
 from pairproxy.proxy.catalogue import Catalogue
@@ -27,9 +28,6 @@ from pairproxy.proxy.forward import Route, body_for, forward, hand_back
 from pairproxy.proxy.server import Port
 from pairproxy.security.tls import peer_certificate
 from pairproxy.upstreams import Outgoing
-
-STATE_PATH = "/pairproxy/state"
-CATALOGUE_PATH = "/pairproxy/catalogue"
 
 PeerOf = Callable[[bytes], NodeId | None]
 """The paired node that a certificate (DER) belongs to, now."""

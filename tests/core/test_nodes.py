@@ -53,7 +53,7 @@ def test_a_draining_node_is_known_but_not_healthy() -> None:
     table = NodeTable()
     table.report(document(B, draining=True), 0.0)
     assert list(table.healthy_replicas(M, 0.0)) == []
-    assert table.knows(M)
+    assert list(table.identities(M)) == [B]
 
 
 def test_a_lost_node_is_forgotten() -> None:

@@ -11,8 +11,9 @@ from pairproxy.config import Limits
 from pairproxy.core.catalogue import CATALOGUE_BYTES, node_catalogue
 from pairproxy.core.events import CatalogueReported, Event
 from pairproxy.core.models import CatalogueEntry, EngineCatalogue, EngineId, ModelName, NodeCatalogue, NodeId
+from pairproxy.interfaces import CATALOGUE_PATH
 from pairproxy.peers import catalogue as module
-from pairproxy.peers.catalogue import CATALOGUE_PATH, CatalogueReader
+from pairproxy.peers.catalogue import CatalogueReader
 from pairproxy.upstreams import Upstream
 from tests.core.told import B, C
 from tests.support.engine_scripts import json_bytes
