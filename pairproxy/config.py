@@ -17,6 +17,7 @@ import msgspec
 import platformdirs
 
 from pairproxy.core.errors import ConfigError
+from pairproxy.core.knowledge import Rules
 from pairproxy.core.policies import POLICIES
 
 EngineKind = Literal["ollama", "lmstudio", "llamacpp", "openai", "embedded", "paced"]
@@ -133,6 +134,17 @@ class Settings(_Section, frozen=True):
     limits: Limits = Limits()
     log: LogSettings = LogSettings()
     debug: DebugSettings = DebugSettings()
+
+    def rules(self) -> Rules:
+        """What the scheduler goes by."""
+        return Rules(
+            policy=self.routing.policy,
+            queue_limit=self.routing.queue_limit,
+            queue_timeout_s=self.routing.queue_timeout_s,
+            attempts=self.limits.attempts,
+            local_only=self.routing.local_only,
+            stale_s=self.limits.node_stale_s,
+        )
 
 
 def default_home() -> Path:

@@ -24,7 +24,7 @@ from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.errors import NothingToServe
 from pairproxy.core.models import NodeId, Place
 from pairproxy.core.residency import Residency
-from pairproxy.core.scheduler import Rules, Scheduler
+from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.engines.finder import find_engines, nothing_found, with_a_client_port
 from pairproxy.engines.own import OwnEngines
@@ -144,16 +144,8 @@ class Daemon:
     def _wire(self, identity: Identity, trust: TrustStore) -> None:
         settings = self._settings
         name = settings.node.name or socket.gethostname()
-        rules = Rules(
-            settings.routing.policy,
-            settings.routing.queue_limit,
-            settings.routing.queue_timeout_s,
-            settings.limits.attempts,
-            settings.routing.local_only,
-            settings.limits.node_stale_s,
-        )
         self._name = name
-        self._scheduler = Scheduler(identity.device_id, rules)
+        self._scheduler = Scheduler(identity.device_id, settings.rules())
         self._dispatcher = Dispatcher(self._scheduler, self._clock, self._engines.settled, self._spawn)
         self._publisher = Publisher(self._scheduler, name, self._clock.now, settings.peers.state_interval_s)
         self._dispatcher.listen(self._ledger.record)

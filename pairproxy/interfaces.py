@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from pairproxy.core.documents import EngineReport
 from pairproxy.core.events import Event
-from pairproxy.core.models import EngineId, EngineReport
+from pairproxy.core.models import EngineId
 
 
 class Endpoint(Protocol):

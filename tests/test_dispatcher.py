@@ -15,10 +15,10 @@ from pairproxy.core.errors import (
     Unreachable,
 )
 from pairproxy.core.events import NodeLost
+from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import (
     Outcome,
 )
-from pairproxy.core.scheduler import Rules
 from pairproxy.dispatcher import Attempt
 from tests.support.bridge import HERE, THERE, bridge, fail, hang, hang_in_the_middle, succeed
 from tests.support.fake_engine import eventually

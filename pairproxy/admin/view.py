@@ -16,7 +16,8 @@ from pairproxy.api.schema import (
 from pairproxy.core.accounting.ledger import Ledger, RequestRecord
 from pairproxy.core.accounting.report import RunReport, report_run
 from pairproxy.core.accounting.runs import Run, group_runs
-from pairproxy.core.models import EngineState, NodeId, Outcome, Place
+from pairproxy.core.documents import EngineState
+from pairproxy.core.models import NodeId, Outcome, Place
 from pairproxy.core.replicas import differing
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.core.whatif import best_single_node

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from pairproxy.core.documents import StateDocument
 from pairproxy.core.errors import PairproxyError, SlotsTaken, UpstreamBusy
-from pairproxy.core.models import Place, StateDocument
+from pairproxy.core.models import Place
 
 HOLD_BACK_S = 0.25  # after a refusal without news: one promise time, so that a fresh state can arrive
 BUSY_HOLD_S = 1.0  # after an engine said 503: what its Retry-After usually says

@@ -12,17 +12,8 @@ from typing import Any
 
 import msgspec
 
-from pairproxy.core.models import (
-    CatalogueEntry,
-    EngineCatalogue,
-    EngineId,
-    Listing,
-    ModelName,
-    NodeCatalogue,
-    NodeId,
-    Place,
-    StateDocument,
-)
+from pairproxy.core.documents import CatalogueEntry, EngineCatalogue, Listing, NodeCatalogue, StateDocument
+from pairproxy.core.models import EngineId, ModelName, NodeId, Place
 from pairproxy.core.replicas import canonical_name
 
 CATALOGUE_BYTES = 4 * 1024 * 1024  # of one node on the wire; 500 models with all their details are 0.5 MB

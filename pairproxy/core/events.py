@@ -2,20 +2,9 @@
 
 from dataclasses import dataclass
 
+from pairproxy.core.documents import EngineReport, NodeCatalogue, StateDocument
 from pairproxy.core.errors import PairproxyError
-from pairproxy.core.models import (
-    AttemptId,
-    EngineId,
-    EngineReport,
-    ModelName,
-    NodeCatalogue,
-    NodeId,
-    Outcome,
-    Request,
-    RequestId,
-    StateDocument,
-    Usage,
-)
+from pairproxy.core.models import AttemptId, EngineId, ModelName, NodeId, Outcome, Request, RequestId, Usage
 
 
 @dataclass(frozen=True, slots=True)

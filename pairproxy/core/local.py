@@ -6,20 +6,8 @@ from dataclasses import replace
 
 from pairproxy.core.catalogue import node_catalogue
 from pairproxy.core.costs import Costs
-from pairproxy.core.models import (
-    EngineCatalogue,
-    EngineId,
-    EngineReport,
-    EngineState,
-    ModelName,
-    NodeCatalogue,
-    NodeId,
-    Place,
-    Rates,
-    Replica,
-    ReplicaState,
-    Usage,
-)
+from pairproxy.core.documents import EngineCatalogue, EngineReport, EngineState, NodeCatalogue, ReplicaState
+from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Rates, Replica, Usage
 from pairproxy.core.running import Running, RunningTable
 
 MOST_LOST = 32  # engines that are remembered while they do not answer; no machine runs more

@@ -109,6 +109,8 @@ class Request:
     stays: str | None = None  # why it may run on the called engine only
     is_load: bool = False  # it asks for no reply, only that the model be loaded
     unloads: bool = False  # it asks for no reply, only that the model be unloaded
+    prefix: tuple[int, ...] = ()  # chained hashes of the prompt's full blocks (core.prefixes), first to last
+    chain: str = ""  # a name the client gave to the chain it belongs to; "": none
     coding: str = ""  # how its body is encoded ("gzip"); engines differ in which of them they read
 
 
@@ -136,6 +138,12 @@ class Candidate:
     in_flight: int
     slots: int
     margin_s: float = 0.0  # what it would take longer if the reply is one of the longest in twenty
+    cached_tokens: int = 0  # of the prompt that the place holds: prefill_s is without them
+    affinity_s: float = (
+        0.0  # for prefill that would be done a second time while another place holds the prefix
+    )
+    delay_s: float = 0.0  # by which what runs there already would end later
+    chain_s: float = 0.0  # what the rest of its chain would take longer here than at the best place
     called: str | None = None  # Replica.called
 
     @property
@@ -163,102 +171,3 @@ class Decision:
     reason: str
     candidates: tuple[Candidate, ...]
     called: str | None = None  # the name by which the engine knows the model, where it is another
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaState:
-    """A replica as its node publishes it."""
-
-    replica: Replica
-    is_loaded: bool
-    rates: Rates
-
-
-class Listing(StrEnum):
-    """A list of models that engines publish; its value names the field of CatalogueEntry with its entry."""
-
-    TAGS = "tags"  # GET /api/tags
-    PS = "ps"  # GET /api/ps
-    OPENAI = "openai"  # GET /v1/models
-    V0 = "v0"  # GET /api/v0/models
-    V1 = "v1"  # GET /api/v1/models
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogueEntry:
-    """One model as its engine lists it: in each listing the entry's own JSON text, None where it has none."""
-
-    model: ModelName
-    tags: str | None = None
-    ps: str | None = None  # only while the model is loaded
-    openai: str | None = None
-    v0: str | None = None
-    v1: str | None = None
-
-    def text(self, listing: Listing) -> str | None:
-        """The entry in one listing."""
-        text: str | None = getattr(self, listing)
-        return text
-
-
-@dataclass(frozen=True, slots=True)
-class EngineCatalogue:
-    """What one engine lists."""
-
-    engine: EngineId
-    kind: str
-    entries: tuple[CatalogueEntry, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NodeCatalogue:
-    """What the engines of one node list. ``content`` names all of it: it changes when anything in it does."""
-
-    node: NodeId
-    content: str
-    engines: tuple[EngineCatalogue, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class EngineReport:
-    """What probing a local engine told: the monitor's raw material for the state document."""
-
-    engine: EngineId
-    kind: str
-    version: str
-    slots: int
-    replicas: tuple[tuple[Replica, bool], ...]  # (replica, is it loaded)
-    catalogue: tuple[CatalogueEntry, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class EngineState:
-    """One engine in a state document."""
-
-    engine: EngineId
-    kind: str
-    version: str
-    slots: int
-    in_flight: int  # running now, for every origin
-    yours: int  # of these, sent by the reader of this document
-    frees_in_s: tuple[float, ...]  # expected seconds until each slot busy with others' requests is free
-    replicas: tuple[ReplicaState, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StateDocument:
-    """What one node publishes about itself, on change and every second at least; its heartbeat.
-
-    Ages and durations only, never wall-clock times. A new ``epoch`` is a new life of the daemon:
-    what was known of the old one is void. ``sequence`` grows within an epoch.
-    """
-
-    node: NodeId
-    name: str
-    protocol: int
-    epoch: str
-    sequence: int
-    is_draining: bool
-    waiting: int  # requests queued at this node as an origin
-    engines: tuple[EngineState, ...]
-    catalogue: str = ""  # NodeCatalogue.content, for readers to see that it changed; "": it has none

@@ -4,15 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pairproxy.core.catalogue import CatalogueTable
-from pairproxy.core.models import (
-    EngineState,
-    ModelName,
-    NodeId,
-    Place,
-    Replica,
-    ReplicaState,
-    StateDocument,
-)
+from pairproxy.core.documents import EngineState, ReplicaState, StateDocument
+from pairproxy.core.models import ModelName, NodeId, Place, Replica
 
 STALE_S = 3.0  # three missed documents: no new requests there
 MAX_ENGINES = 32  # of one node; nobody runs more

@@ -3,7 +3,8 @@
 import heapq
 from dataclasses import dataclass
 
-from pairproxy.core.models import Candidate, Place, ReplicaState
+from pairproxy.core.documents import ReplicaState
+from pairproxy.core.models import Candidate, Place
 
 
 @dataclass(slots=True)

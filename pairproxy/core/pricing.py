@@ -6,18 +6,9 @@ from dataclasses import replace
 from pairproxy.core import gates, replicas
 from pairproxy.core.avoidance import Avoidance
 from pairproxy.core.dialects import routes
+from pairproxy.core.documents import EngineReport, EngineState, ReplicaState
 from pairproxy.core.local import LocalEngines
-from pairproxy.core.models import (
-    Candidate,
-    EngineReport,
-    EngineState,
-    ModelName,
-    Place,
-    Rates,
-    Replica,
-    ReplicaState,
-    Request,
-)
+from pairproxy.core.models import Candidate, ModelName, Place, Rates, Replica, Request
 from pairproxy.core.nodes import NodeTable
 from pairproxy.core.plan import Occupancy, price
 from pairproxy.core.running import RunningTable

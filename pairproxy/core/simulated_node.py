@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from pairproxy.core.accounting.ledger import Ledger
+from pairproxy.core.documents import EngineReport
 from pairproxy.core.events import EngineReported, Event, SpeedMeasured
-from pairproxy.core.models import AttemptId, EngineId, EngineReport, NodeId, Place, Replica, RequestId, Usage
-from pairproxy.core.scheduler import Rules, Scheduler
+from pairproxy.core.knowledge import Rules
+from pairproxy.core.models import AttemptId, EngineId, NodeId, Place, Replica, RequestId, Usage
+from pairproxy.core.scheduler import Scheduler
 from pairproxy.core.simulated_gpu import Reached, SimulatedGpu
 from pairproxy.core.virtual_clock import VirtualClock
 from pairproxy.core.workload import SimEngine, SimNode, SimRequest

@@ -13,6 +13,7 @@ from random import Random
 
 from pairproxy.core.accounting.ledger import RequestRecord
 from pairproxy.core.commands import BreakOff, Command, Dispatch, Refuse
+from pairproxy.core.documents import StateDocument
 from pairproxy.core.errors import PairproxyError, SlotsTaken, Unreachable
 from pairproxy.core.events import (
     AttemptFailed,
@@ -26,17 +27,8 @@ from pairproxy.core.events import (
     RequestArrived,
     TimePassed,
 )
-from pairproxy.core.models import (
-    AttemptId,
-    EngineId,
-    NodeId,
-    Outcome,
-    Place,
-    RequestId,
-    StateDocument,
-    Usage,
-)
-from pairproxy.core.scheduler import Rules
+from pairproxy.core.knowledge import Rules
+from pairproxy.core.models import AttemptId, EngineId, NodeId, Outcome, Place, RequestId, Usage
 from pairproxy.core.simulated_gpu import Phase, Reached
 from pairproxy.core.simulated_node import SimulatedNode
 from pairproxy.core.simulated_request import (

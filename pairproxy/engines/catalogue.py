@@ -9,8 +9,9 @@ import msgspec
 from pairproxy.core.catalogue import PATHS, checked, read_listing
 from pairproxy.core.dialects.ollama_catalogue import ModelCard, openai_entry, ps_reply, tags_entry
 from pairproxy.core.dialects.translate import write_json
+from pairproxy.core.documents import CatalogueEntry, Listing
 from pairproxy.core.errors import UpstreamError
-from pairproxy.core.models import CatalogueEntry, Listing, ModelName
+from pairproxy.core.models import ModelName
 from pairproxy.core.replicas import canonical_name
 from pairproxy.engines.ask import ask_bytes
 

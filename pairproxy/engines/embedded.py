@@ -12,8 +12,9 @@ import os
 from pathlib import Path
 
 from pairproxy.config import EngineSettings
+from pairproxy.core.documents import EngineReport
 from pairproxy.core.errors import EngineUnavailable, Unreachable
-from pairproxy.core.models import EngineId, EngineReport
+from pairproxy.core.models import EngineId
 from pairproxy.engines.ask import ask
 from pairproxy.engines.catalogue import card_entry
 from pairproxy.engines.embedded_model import MODEL_NAME, TRAINED_CONTEXT_TOKENS, model_card, replica

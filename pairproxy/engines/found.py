@@ -11,7 +11,8 @@ from typing import Any
 
 from pairproxy.config import EngineSettings
 from pairproxy.core.catalogue import NAME_CHARACTERS
-from pairproxy.core.models import EngineId, EngineReport, Listing, ModelName, Replica
+from pairproxy.core.documents import EngineReport, Listing
+from pairproxy.core.models import EngineId, ModelName, Replica
 from pairproxy.engines.catalogue import Texts, entries_of
 from pairproxy.engines.ports import client_port, engine_address
 

@@ -4,8 +4,9 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 
+from pairproxy.core.documents import EngineReport
 from pairproxy.core.errors import Unreachable, UpstreamError
-from pairproxy.core.models import EngineId, EngineReport
+from pairproxy.core.models import EngineId
 from pairproxy.interfaces import Engine
 
 PROBE_TIMEOUT_S = 5.0  # all questions of one probe; an engine that swaps may be slow and yet serve

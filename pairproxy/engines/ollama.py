@@ -6,7 +6,8 @@ from typing import Any
 
 from pairproxy.config import EngineSettings
 from pairproxy.core.catalogue import model_name
-from pairproxy.core.models import EngineReport, Listing, ModelName, Replica
+from pairproxy.core.documents import EngineReport, Listing
+from pairproxy.core.models import ModelName, Replica
 from pairproxy.core.replicas import CLOUD, source_of
 from pairproxy.engines.ask import ask, ask_bytes, parsed
 from pairproxy.engines.catalogue import OtherListings, texts_of

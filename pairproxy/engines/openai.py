@@ -5,8 +5,9 @@ from typing import Any
 
 from pairproxy.config import EngineSettings
 from pairproxy.core.catalogue import model_name
+from pairproxy.core.documents import EngineReport, Listing
 from pairproxy.core.errors import BrokenReply
-from pairproxy.core.models import EngineReport, Listing, ModelName, Replica
+from pairproxy.core.models import ModelName, Replica
 from pairproxy.engines.ask import ask_bytes, parsed
 from pairproxy.engines.catalogue import SteadyTexts, texts_of
 from pairproxy.engines.found import CONTEXT_LIMIT_TOKENS, FoundEngine, entries, whole_number

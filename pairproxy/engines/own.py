@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pairproxy.config import EngineSettings, Limits
+from pairproxy.core.documents import EngineReport
 from pairproxy.core.errors import ConfigError, Unreachable, UpstreamError
 from pairproxy.core.events import EngineLost, EngineReported, SpeedMeasured
-from pairproxy.core.models import EngineId, EngineReport
+from pairproxy.core.models import EngineId
 from pairproxy.core.replicas import with_aliases
 from pairproxy.engines.build import build_engine
 from pairproxy.engines.calibrate import KINDS, TIMEOUT_S, calibrate

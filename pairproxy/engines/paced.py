@@ -12,8 +12,9 @@ from aiohttp import web
 from pairproxy.clock import Clock, MonotonicClock
 from pairproxy.config import PacedSettings
 from pairproxy.core.dialects.ollama_catalogue import ModelCard
+from pairproxy.core.documents import EngineReport
 from pairproxy.core.errors import ConfigError, Unreachable
-from pairproxy.core.models import EngineId, EngineReport, Replica
+from pairproxy.core.models import EngineId, Replica
 from pairproxy.core.replicas import canonical_name
 from pairproxy.engines.catalogue import card_entry
 from pairproxy.engines.ollama_face import SHUTDOWN_S, OllamaFace

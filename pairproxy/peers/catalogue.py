@@ -7,9 +7,10 @@ import asyncio
 from collections.abc import Callable
 
 from pairproxy.core.catalogue import CATALOGUE_BYTES, read_catalogue
+from pairproxy.core.documents import NodeCatalogue
 from pairproxy.core.errors import UpstreamError
 from pairproxy.core.events import CatalogueReported
-from pairproxy.core.models import NodeCatalogue, NodeId
+from pairproxy.core.models import NodeId
 from pairproxy.interfaces import CATALOGUE_PATH, Tell
 from pairproxy.upstreams import Upstream
 

@@ -13,8 +13,9 @@ import msgspec
 from aiohttp import web
 
 from pairproxy.core.commands import Command
+from pairproxy.core.documents import StateDocument
 from pairproxy.core.events import CatalogueReported, Event, NodeReported, TimePassed
-from pairproxy.core.models import NodeId, StateDocument
+from pairproxy.core.models import NodeId
 from pairproxy.core.scheduler import PROTOCOL, Scheduler
 from pairproxy.interfaces import STATE_PATH
 from pairproxy.upstreams import Outgoing, Upstream

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pairproxy.config import Limits
+from pairproxy.core.documents import StateDocument
 from pairproxy.core.errors import UpstreamError
 from pairproxy.core.events import NodeLost, NodeReported
-from pairproxy.core.models import NodeId, StateDocument
+from pairproxy.core.models import NodeId
 from pairproxy.interfaces import Tell
 from pairproxy.peers.catalogue import CatalogueReader
 from pairproxy.peers.exchange import BadDocument, subscribe

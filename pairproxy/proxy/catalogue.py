@@ -17,8 +17,9 @@ from aiohttp import web
 from pairproxy.config import Limits
 from pairproxy.core.catalogue import is_shown, listing_at, model_name, only_listing, read_listing
 from pairproxy.core.dialects import routes
+from pairproxy.core.documents import Listing
 from pairproxy.core.errors import ReplyTruncated, UpstreamError
-from pairproxy.core.models import EngineId, Listing, ModelName, Place
+from pairproxy.core.models import EngineId, ModelName, Place
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.proxy import headers
 from pairproxy.proxy.downstream import Downstream

@@ -12,8 +12,9 @@ from aiohttp import web
 from pairproxy.config import Limits
 from pairproxy.core import replicas
 from pairproxy.core.catalogue import can_show, shown_model
+from pairproxy.core.documents import CatalogueEntry, Listing
 from pairproxy.core.errors import ModelNotFound, UpstreamError
-from pairproxy.core.models import CatalogueEntry, EngineId, Listing, ModelName, Place
+from pairproxy.core.models import EngineId, ModelName, Place
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.proxy import headers
 from pairproxy.proxy.body import once, read_body, say_continue

@@ -22,18 +22,8 @@ from pairproxy.core.catalogue import (
     read_listing,
     shown_model,
 )
-from pairproxy.core.models import (
-    CatalogueEntry,
-    EngineCatalogue,
-    EngineId,
-    Listing,
-    ModelName,
-    NodeId,
-    Place,
-    Replica,
-    ReplicaState,
-    StateDocument,
-)
+from pairproxy.core.documents import CatalogueEntry, EngineCatalogue, Listing, ReplicaState, StateDocument
+from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Replica
 from tests.core.told import FAST, GPU, B, C
 from tests.core.told import document as told_document
 

@@ -3,16 +3,9 @@ from dataclasses import replace
 import pytest
 
 from pairproxy.core.costs import PRIORS, Costs
+from pairproxy.core.documents import CatalogueEntry, EngineCatalogue
 from pairproxy.core.local import MOST_LOST, LocalEngines
-from pairproxy.core.models import (
-    AttemptId,
-    CatalogueEntry,
-    EngineCatalogue,
-    EngineId,
-    ModelName,
-    RequestId,
-    Usage,
-)
+from pairproxy.core.models import AttemptId, EngineId, ModelName, RequestId, Usage
 from pairproxy.core.running import Running, RunningTable
 from tests.core.told import FAST, GPU, A, B, M, ask, at, report
 

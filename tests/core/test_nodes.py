@@ -3,9 +3,10 @@ from typing import Any
 
 import pytest
 
-from pairproxy.core.models import EngineId, EngineState, ModelName, Replica, ReplicaState
+from pairproxy.core.documents import EngineState, ReplicaState
+from pairproxy.core.knowledge import Rules
+from pairproxy.core.models import EngineId, ModelName, Replica
 from pairproxy.core.nodes import MAX_ENGINES, MAX_REPLICAS, MAX_SLOTS, STALE_S, NodeTable
-from pairproxy.core.scheduler import Rules
 from tests.core.told import FAST, GPU, B, C, M, Told, ask, at, document
 
 

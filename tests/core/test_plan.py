@@ -1,6 +1,7 @@
 import pytest
 
-from pairproxy.core.models import Rates, Replica, ReplicaState
+from pairproxy.core.documents import ReplicaState
+from pairproxy.core.models import Rates, Replica
 from pairproxy.core.plan import MIN_REMAINING_S, Occupancy, price
 from tests.core.told import A, M, at
 

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairproxy.core.dialects import routes
+from pairproxy.core.documents import EngineReport
 from pairproxy.core.events import EngineReported
-from pairproxy.core.models import EngineId, EngineReport, ModelName, NodeId, Place, Replica
+from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Replica
 from pairproxy.core.replicas import is_same
 from tests.core.told import FAST, GPU, A, M, Told, ask, document, only_dispatch
 

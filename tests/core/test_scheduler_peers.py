@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pairproxy.core.catalogue import node_catalogue
+from pairproxy.core.documents import CatalogueEntry, EngineCatalogue, StateDocument
 from pairproxy.core.errors import (
     Draining,
     ModelNotFound,
@@ -14,15 +15,7 @@ from pairproxy.core.errors import (
     UpstreamBusy,
 )
 from pairproxy.core.events import CatalogueReported, DrainStarted, EngineReported, SpeedMeasured
-from pairproxy.core.models import (
-    CatalogueEntry,
-    EngineCatalogue,
-    EngineId,
-    ModelName,
-    NodeId,
-    StateDocument,
-    Usage,
-)
+from pairproxy.core.models import EngineId, ModelName, NodeId, Usage
 from tests.core.told import (
     FAST,
     GPU,

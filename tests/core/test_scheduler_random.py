@@ -22,8 +22,9 @@ from pairproxy.core.events import (
     RequestArrived,
     TimePassed,
 )
+from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import AttemptId, EngineId, ModelName, NodeId, Outcome, Place, RequestId, Usage
-from pairproxy.core.scheduler import Rules, Scheduler
+from pairproxy.core.scheduler import Scheduler
 from tests.core.told import FAST, GPU, SLOW, A, B, C, ask, document, report
 
 CPU = EngineId("cpu")

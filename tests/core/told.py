@@ -3,6 +3,7 @@
 from typing import Any
 
 from pairproxy.core.commands import Command, Dispatch, Enqueue, Refuse
+from pairproxy.core.documents import EngineReport, EngineState, ReplicaState, StateDocument
 from pairproxy.core.errors import PairproxyError
 from pairproxy.core.events import (
     AttemptFailed,
@@ -18,25 +19,22 @@ from pairproxy.core.events import (
     SpeedMeasured,
     TimePassed,
 )
+from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import (
     AttemptId,
     Dialect,
     EngineId,
-    EngineReport,
-    EngineState,
     ModelName,
     NodeId,
     Outcome,
     Place,
     Rates,
     Replica,
-    ReplicaState,
     Request,
     RequestId,
-    StateDocument,
     Usage,
 )
-from pairproxy.core.scheduler import Rules, Scheduler
+from pairproxy.core.scheduler import Scheduler
 
 A, B, C = NodeId("a"), NodeId("b"), NodeId("c")
 GPU = EngineId("gpu")

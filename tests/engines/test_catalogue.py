@@ -5,7 +5,8 @@ import pytest
 
 from pairproxy.config import EngineSettings
 from pairproxy.core.catalogue import ENTRY_BYTES, PATHS, listed_name
-from pairproxy.core.models import CatalogueEntry, EngineReport, Listing, ModelName
+from pairproxy.core.documents import CatalogueEntry, EngineReport, Listing
+from pairproxy.core.models import ModelName
 from pairproxy.engines.catalogue import TRIES, card_entry
 from pairproxy.engines.embedded_model import model_card
 from pairproxy.engines.found import FoundEngine

@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from pairproxy.config import EngineSettings
+from pairproxy.core.documents import EngineReport
 from pairproxy.core.errors import EngineUnavailable, Unreachable, UpstreamError
-from pairproxy.core.models import EngineReport
 from pairproxy.engines import embedded
 from pairproxy.engines.embedded import EmbeddedEngine
 from tests.support.embedded import LOG, embedded_engine, model_cache

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pairproxy.config import EngineSettings
 from pairproxy.core.catalogue import NAME_CHARACTERS, model_name
-from pairproxy.core.models import EngineReport
+from pairproxy.core.documents import EngineReport
 from pairproxy.engines import found
 from pairproxy.engines.found import FoundEngine, entries, whole_number
 from pairproxy.engines.llamacpp import LlamaCppEngine

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from pairproxy.config import EngineSettings
+from pairproxy.core.documents import EngineReport
 from pairproxy.core.errors import UpstreamError
-from pairproxy.core.models import EngineReport
 from pairproxy.engines.llamacpp import LlamaCppEngine
 from tests.support.embedded import embedded_engine, model_cache
 from tests.support.running import run_async

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from pairproxy.config import EngineSettings
-from pairproxy.core.models import EngineId, EngineReport
+from pairproxy.core.documents import EngineReport
+from pairproxy.core.models import EngineId
 from pairproxy.engines import monitor
 from pairproxy.engines.monitor import EngineMonitor
 from pairproxy.engines.ollama import OllamaEngine

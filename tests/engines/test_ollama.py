@@ -3,8 +3,9 @@ from typing import Any
 import pytest
 
 from pairproxy.config import EngineSettings
+from pairproxy.core.documents import EngineReport
 from pairproxy.core.errors import UpstreamError
-from pairproxy.core.models import EngineReport, ModelName, Replica
+from pairproxy.core.models import ModelName, Replica
 from pairproxy.core.replicas import is_same
 from pairproxy.engines.ollama import OllamaEngine
 from tests.support import engine_scripts as scripts

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from pairproxy.config import EngineSettings
+from pairproxy.core.documents import EngineReport
 from pairproxy.core.errors import BrokenReply
-from pairproxy.core.models import EngineReport
 from pairproxy.engines.openai import OpenAiEngine
 from tests.support.running import run_async
 from tests.support.scripted_engine import ScriptedEngine, serving

@@ -9,8 +9,9 @@ import pytest
 
 from pairproxy.config import Limits
 from pairproxy.core.catalogue import CATALOGUE_BYTES, node_catalogue
+from pairproxy.core.documents import CatalogueEntry, EngineCatalogue, NodeCatalogue
 from pairproxy.core.events import CatalogueReported, Event
-from pairproxy.core.models import CatalogueEntry, EngineCatalogue, EngineId, ModelName, NodeCatalogue, NodeId
+from pairproxy.core.models import EngineId, ModelName, NodeId
 from pairproxy.interfaces import CATALOGUE_PATH
 from pairproxy.peers import catalogue as module
 from pairproxy.peers.catalogue import CatalogueReader

@@ -8,12 +8,10 @@ import pytest
 from aiohttp import web
 
 from pairproxy.config import Limits
+from pairproxy.core.documents import StateDocument
 from pairproxy.core.errors import UpstreamError
 from pairproxy.core.events import NodeReported, RequestArrived, TimePassed
-from pairproxy.core.models import (
-    NodeId,
-    StateDocument,
-)
+from pairproxy.core.models import NodeId
 from pairproxy.core.scheduler import PROTOCOL
 from pairproxy.peers.exchange import BadDocument, Publisher, subscribe
 from pairproxy.proxy.listening import bind, port_of

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from pairproxy.core.documents import CatalogueEntry, Listing
 from pairproxy.core.events import NodeReported
-from pairproxy.core.models import CatalogueEntry, Listing, ModelName
+from pairproxy.core.models import ModelName
 from pairproxy.engines.catalogue import entries_of
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import FakeEngine

@@ -5,8 +5,8 @@ import gzip
 import pytest
 
 from pairproxy.config import Limits
+from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import Dialect, ModelName, Outcome, Replica, Usage
-from pairproxy.core.scheduler import Rules
 from tests.proxy.test_forward import BEN, HERE, MUCH_FASTER, THERE, ask, beside_peer
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import FakeEngine, eventually

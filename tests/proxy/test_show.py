@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from pairproxy.core.documents import CatalogueEntry
 from pairproxy.core.events import DrainStarted, NodeReported
-from pairproxy.core.models import CatalogueEntry, ModelName, Replica
-from pairproxy.core.scheduler import Rules
+from pairproxy.core.knowledge import Rules
+from pairproxy.core.models import ModelName, Replica
 from pairproxy.proxy import show as module
 from pairproxy.security import tls
 from tests.support import engine_scripts as scripts

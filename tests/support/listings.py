@@ -4,7 +4,8 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from pairproxy.core.models import CatalogueEntry, ModelName, Replica
+from pairproxy.core.documents import CatalogueEntry
+from pairproxy.core.models import ModelName, Replica
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import FakeEngine, Script
 from tests.support.node import Node

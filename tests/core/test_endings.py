@@ -2,22 +2,21 @@
 
 import pytest
 
-from pairproxy.core.commands import BreakOff, Refuse
+from pairproxy.core.commands import BreakOff
 from pairproxy.core.errors import (
     BrokenReply,
     Draining,
     NodeGone,
     PairproxyError,
-    QueueFull,
     QueueTimeout,
     SlotsTaken,
     Unreachable,
     UpstreamBusy,
 )
 from pairproxy.core.events import DrainEnded, DrainStarted
+from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import AttemptId, ModelName, Outcome, RequestId
 from pairproxy.core.queue import NOWHERE_S
-from pairproxy.core.scheduler import Rules
 from tests.core.told import FAST, SLOW, A, B, C, Told, ask, document, only_dispatch, queued, refused, sent
 
 OTHER = ModelName("other:latest")
@@ -183,17 +182,6 @@ def test_the_attempts_at_a_lost_node_are_broken_off() -> None:
     ]  # fmt: skip
     assert sent(told.fails("r1", NodeGone("gone"))) == [("r1", A)]
     assert told.finishes("r2", outcome=Outcome.TRUNCATED) == []
-
-
-def test_a_full_queue_refuses() -> None:
-    """Beyond the limit a request is refused at once, and told when to come again."""
-    told = Told(rules=Rules(queue_limit=2))
-    for name in ("r1", "r2", "r3"):
-        assert refused(told.arrives(ask(name))) == []
-    commands = told.arrives(ask("r4"))
-    assert refused(commands) == [("r4", QueueFull)]
-    assert isinstance(commands[0], Refuse)
-    assert commands[0].error.retry_after_s == 4
 
 
 @pytest.mark.parametrize("timeout_s", [0.5, 5.0, 600.0])

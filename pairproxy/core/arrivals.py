@@ -1,0 +1,42 @@
+"""What becomes of a request that arrives: it waits here, or runs here as a guest at once, or is refused."""
+
+from dataclasses import replace
+
+from pairproxy.core import replicas
+from pairproxy.core.errors import Draining, PairproxyError, QueueFull, SlotsTaken
+from pairproxy.core.events import RequestArrived
+from pairproxy.core.knowledge import Knowledge
+from pairproxy.core.planner import Placed, no_such_model
+from pairproxy.core.queue import Waiting
+
+
+class Arrivals:
+    """Judges what arrives. A client's request may wait in the queue, a peer's may not."""
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._knows = knowledge
+
+    def take_in(self, event: RequestArrived) -> Placed | PairproxyError | None:
+        """Queue a client's request (None) or place a peer's; or answer why neither can be."""
+        knows, request = self._knows, event.request
+        if knows.rules.policy == "local-only" or replicas.matches(request.model, knows.rules.local_only):
+            request = replace(request, local_only=True)
+        waiting = Waiting(request, event.at)
+        if knows.is_here(request.id):
+            return SlotsTaken("This request is here already.")
+        if knows.is_draining:
+            return stopping()
+        if request.origin is not None:
+            return knows.planner.admit(waiting, event.at)
+        if not knows.pricing.is_known(request):
+            return no_such_model(request.model)
+        if len(knows.queue) >= knows.rules.queue_limit:
+            full = f"{len(knows.queue)} requests are waiting already; try again in a moment."
+            return QueueFull(full, retry_after_s=knows.retry_after(event.at))
+        knows.queue.append(waiting)
+        return None
+
+
+def stopping() -> Draining:
+    """The error for what comes or waits while the daemon stops."""
+    return Draining("This node is stopping and takes no new work. Start it again and send the request anew.")

@@ -1,0 +1,143 @@
+"""What a node publishes about itself: engines, replicas, speeds, catalogue; and what a probe tells it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pairproxy.core.models import EngineId, ModelName, NodeId, Rates, Replica
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaState:
+    """A replica as its node publishes it."""
+
+    replica: Replica
+    is_loaded: bool
+    rates: Rates
+
+
+class Listing(StrEnum):
+    """A list of models that engines publish; its value names the field of CatalogueEntry with its entry."""
+
+    TAGS = "tags"  # GET /api/tags
+    PS = "ps"  # GET /api/ps
+    OPENAI = "openai"  # GET /v1/models
+    V0 = "v0"  # GET /api/v0/models
+    V1 = "v1"  # GET /api/v1/models
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueEntry:
+    """One model as its engine lists it: in each listing the entry's own JSON text, None where it has none."""
+
+    model: ModelName
+    tags: str | None = None
+    ps: str | None = None  # only while the model is loaded
+    openai: str | None = None
+    v0: str | None = None
+    v1: str | None = None
+
+    def text(self, listing: Listing) -> str | None:
+        """The entry in one listing."""
+        text: str | None = getattr(self, listing)
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class EngineCatalogue:
+    """What one engine lists."""
+
+    engine: EngineId
+    kind: str
+    entries: tuple[CatalogueEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCatalogue:
+    """What the engines of one node list. ``content`` names all of it: it changes when anything in it does."""
+
+    node: NodeId
+    content: str
+    engines: tuple[EngineCatalogue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReport:
+    """What probing a local engine told: the monitor's raw material for the state document."""
+
+    engine: EngineId
+    kind: str
+    version: str
+    slots: int
+    replicas: tuple[tuple[Replica, bool], ...]  # (replica, is it loaded)
+    catalogue: tuple[CatalogueEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixNews:
+    """What became of an engine's prefix index since the document that this reader got before.
+
+    The hashes are those of Request.prefix. ``since`` is the ``version`` the reader must have to apply it;
+    0: it is the whole index. A reader that has another version forgets what it has, until a whole one comes.
+    """
+
+    version: int
+    since: int
+    added: tuple[int, ...] = ()
+    removed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A free slot kept for one origin, for so many seconds more."""
+
+    origin: NodeId
+    for_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What waits at a node as an origin, by model: others reckon with it, and slots are promised by it."""
+
+    model: ModelName
+    count: int
+    prefill_tokens: float  # of all of them together
+    decode_tokens: float
+    oldest_age_s: float
+    prefixes: tuple[int, ...] = ()  # of the oldest ones, the last hash of each; at most eight
+
+
+@dataclass(frozen=True, slots=True)
+class EngineState:
+    """One engine in a state document."""
+
+    engine: EngineId
+    kind: str
+    version: str
+    slots: int
+    in_flight: int  # running now, for every origin
+    yours: int  # of these, sent by the reader of this document
+    frees_in_s: tuple[float, ...]  # expected seconds until each slot busy with others' requests is free
+    replicas: tuple[ReplicaState, ...]
+    prefixes: PrefixNews | None = None  # None: nothing new, or none are kept
+    promises: tuple[Promise, ...] = ()
+    foreign: int = 0  # slots that are not offered because somebody uses the machine beside us
+
+
+@dataclass(frozen=True, slots=True)
+class StateDocument:
+    """What one node publishes about itself, on change and every second at least; its heartbeat.
+
+    Ages and durations only, never wall-clock times. A new ``epoch`` is a new life of the daemon:
+    what was known of the old one is void. ``sequence`` grows within an epoch.
+    """
+
+    node: NodeId
+    name: str
+    protocol: int
+    epoch: str
+    sequence: int
+    is_draining: bool
+    waiting: int  # requests queued at this node as an origin
+    engines: tuple[EngineState, ...]
+    wanted: tuple[Wanted, ...] = ()
+    catalogue: str = ""  # NodeCatalogue.content, for readers to see that it changed; "": it has none

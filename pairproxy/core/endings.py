@@ -1,0 +1,76 @@
+"""What an attempt's end means: its slot, what it teaches, and whether the request goes round again."""
+
+from pairproxy.core.commands import Command, Refuse
+from pairproxy.core.errors import SlotsTaken, UpstreamBusy
+from pairproxy.core.events import AttemptFailed, AttemptFinished, EngineSettled, RequestAbandoned
+from pairproxy.core.knowledge import Knowledge
+from pairproxy.core.models import Outcome
+from pairproxy.core.running import Running
+
+
+class Endings:
+    """Takes in the ends of attempts and of requests."""
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._knows = knowledge
+
+    def abandoned(self, event: RequestAbandoned) -> None:
+        """The client left, in the queue or in the middle of an attempt."""
+        knows = self._knows
+        knows.queue.remove(event.request)
+        knows.served.pop(event.request, None)
+        running = knows.running.of_request(event.request)
+        if running is not None:
+            self._release(running, event.settled)
+
+    def finished(self, event: AttemptFinished) -> None:
+        """A reply ended; a good one teaches lengths, and speeds if it was made here."""
+        knows = self._knows
+        running = knows.running.get(event.attempt)
+        if running is None or running.is_settling:
+            return
+        knows.served.pop(event.attempt.request, None)
+        model, usage = running.request.model, event.usage
+        if event.outcome is Outcome.DONE:
+            knows.local.costs.learn_output(model, usage.output_tokens or 0)
+            if running.place.node == knows.own and running.first_byte_at is not None:
+                ttft_s, alone_s = running.measured(usage, len(knows.running.at_place(running.place)))
+                knows.local.learn(running.place.engine, model, usage, ttft_s, alone_s)
+        self._release(running, event.settled)
+
+    def failed(self, event: AttemptFailed) -> list[Command]:
+        """An attempt failed before its first byte: the request waits again, or is refused."""
+        knows = self._knows
+        running = knows.running.get(event.attempt)
+        if running is None or running.is_settling:
+            return []
+        waiting = knows.served.pop(event.attempt.request)
+        self._release(running, event.settled)
+        if running.place.node != knows.own or isinstance(event.error, UpstreamBusy):
+            knows.avoidance.blame(running.place, event.error, event.at)  # the monitor judges our own engines
+        waiting.last_error = event.error
+        if not isinstance(event.error, SlotsTaken):
+            waiting.failures += 1
+            waiting.excluded.add(running.place)
+        is_over = (
+            waiting.request.origin is not None
+            or not event.error.may_retry
+            or waiting.failures >= knows.rules.attempts
+            or not knows.has_place(waiting, event.at)
+        )
+        if is_over:
+            return [Refuse(waiting.request.id, event.error)]
+        knows.queue.put_back(waiting)
+        return []
+
+    def settled(self, event: EngineSettled) -> None:
+        """An engine is free of what was given up."""
+        running = self._knows.running.get(event.attempt)
+        if running is not None and running.is_settling:
+            self._knows.running.remove(event.attempt)
+
+    def _release(self, running: Running, settled: bool) -> None:
+        if settled or running.place.node != self._knows.own:
+            self._knows.running.remove(running.attempt)  # a peer's slot is its owner's to count
+        else:
+            running.is_settling = True

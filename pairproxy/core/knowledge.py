@@ -1,0 +1,55 @@
+"""All that one node knows about itself, its peers and its requests: what the parts of the scheduler share."""
+
+from dataclasses import dataclass
+
+from pairproxy.core.avoidance import Avoidance
+from pairproxy.core.costs import Costs
+from pairproxy.core.local import LocalEngines
+from pairproxy.core.models import NodeId, RequestId
+from pairproxy.core.nodes import STALE_S, NodeTable
+from pairproxy.core.planner import Planner
+from pairproxy.core.pricing import Pricing
+from pairproxy.core.queue import RequestQueue, Waiting
+from pairproxy.core.running import RunningTable
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a person can set about scheduling."""
+
+    policy: str = "fastest-finish"
+    queue_limit: int = 256
+    queue_timeout_s: float = 600.0
+    attempts: int = 3
+    local_only: tuple[str, ...] = ()  # patterns of models whose requests stay on this node
+    stale_s: float = STALE_S  # a node that was silent for so long gets nothing new
+
+
+class Knowledge:
+    """The state of one scheduler. Only what Scheduler.handle() calls may change it."""
+
+    def __init__(self, own: NodeId, rules: Rules) -> None:
+        self.own = own
+        self.rules = rules
+        self.local = LocalEngines(own, Costs())
+        self.nodes = NodeTable(rules.stale_s)
+        self.running = RunningTable()
+        self.avoidance = Avoidance()
+        self.pricing = Pricing(self.local, self.nodes, self.running, self.avoidance)
+        self.planner = Planner(rules.policy, self.pricing)
+        self.queue = RequestQueue(rules.queue_timeout_s)
+        self.served: dict[RequestId, Waiting] = {}  # dispatched, not over
+        self.is_draining = False
+
+    def has_place(self, waiting: Waiting, at: float) -> bool:
+        """Whether any place works, free or not, that the request may still try."""
+        return any(True for _ in self.pricing.places(waiting.request, waiting.excluded, at))
+
+    def is_here(self, request: RequestId) -> bool:
+        """Whether a request by this id waits or holds a slot: a second one would be counted as the first."""
+        holds_slot = any(running.attempt.request == request for running in self.running)
+        return holds_slot or request in self.served or request in self.queue
+
+    def retry_after(self, at: float) -> int:
+        """Whole seconds until a slot is expected to come free, at least one."""
+        return max(1, round(self.planner.first_free_s(at)))

@@ -1,0 +1,12 @@
+from pairproxy.core.errors import SlotsTaken
+from tests.core.told import Told, ask, refused
+
+
+def test_a_request_is_here_until_it_is_over() -> None:
+    """A second request by the id of one that waits or runs is refused; by the id of one that ended it is not."""
+    told = Told()
+    for name in ("runs", "waits"):
+        told.arrives(ask(name))
+        assert refused(told.arrives(ask(name))) == [(name, SlotsTaken)]
+    told.finishes("runs")
+    assert refused(told.arrives(ask("runs"))) == []
