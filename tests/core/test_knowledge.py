@@ -3,7 +3,7 @@ from tests.core.told import Told, ask, refused
 
 
 def test_a_request_is_here_until_it_is_over() -> None:
-    """A second request by the id of one that waits or runs is refused; by the id of one that ended it is not."""
+    """The id of a request that waits or runs is taken; that of one that ended is free."""
     told = Told()
     for name in ("runs", "waits"):
         told.arrives(ask(name))
