@@ -46,7 +46,8 @@ class PacedEngine:
         self.listen = listen
         self.settings = settings
         self.gpu = PacedGpu(settings, slots, clock)
-        self._server = PacedServer(settings.model, self.gpu, clock)
+        piece_tokens = max(1, round(settings.fast_forward))  # records come as often as without it
+        self._server = PacedServer(settings.model, self.gpu, clock, piece_tokens)
         self._card = _card(settings.model)
         self._face = OllamaFace(
             self._card,

@@ -45,8 +45,11 @@ class SharedWork:
         """One fewer shares from now on."""
         self._change(-1)
 
-    async def reach(self, target: float) -> None:
-        """Return when done() is ``target`` units; lets others run even when it already is."""
+    async def reach(self, target: float) -> float:
+        """Return when done() is ``target`` units; lets others run even when it already is.
+
+        Returns by how many seconds the timer came late, at the present pace: the work was done before.
+        """
         await asyncio.sleep(0)
         while (missing := target - self.done()) > 0:
             changed = self._changed
@@ -55,6 +58,7 @@ class SharedWork:
                     await changed.wait()
             except TimeoutError:
                 continue
+        return -missing / self._rate(self._members)
 
     def _change(self, by: int) -> None:
         self.done()
@@ -138,17 +142,18 @@ class Prefill:
 
 class PacedGpu:
     """The machine, in tokens/s: ``c`` running requests decode at ``decode / (1 + beta * (c - 1))`` each;
-    those that read their prompts share ``prefill`` equally.
+    those that read their prompts share ``prefill`` equally. All of it ``fast_forward`` times as fast.
     """
 
     def __init__(self, settings: PacedSettings, slots: int, clock: Clock) -> None:
         self.slots = Slots(slots)
-        self._settings = settings
         self._clock = clock
         self._cache = PrefixCache(settings.cached_tokens)
-        rates = Rates(settings.prefill, settings.decode, settings.beta, settings.load_s)
-        self._prefill = SharedWork(clock, lambda members: settings.prefill / max(members, 1))
-        self._decode = SharedWork(clock, lambda members: settings.decode * rates.share(members))
+        pace = settings.fast_forward
+        rates = Rates(settings.prefill * pace, settings.decode * pace, settings.beta, settings.load_s / pace)
+        self._prefill = SharedWork(clock, lambda members: rates.prefill / max(members, 1))
+        self._decode = SharedWork(clock, lambda members: rates.decode * rates.share(members))
+        self._load_s = rates.load_s
         self._loaded_at: float | None = None
 
     @property
@@ -170,7 +175,7 @@ class PacedGpu:
         """Wait until the model is loaded, which begins with the first call. Returns the seconds waited."""
         began = self._clock.now()
         if self._loaded_at is None:
-            self._loaded_at = began + self._settings.load_s
+            self._loaded_at = began + self._load_s
         await asyncio.sleep(self._loaded_at - began)  # a negative time is none
         return self._clock.now() - began if self._loaded_at > began else 0.0
 
@@ -181,11 +186,11 @@ class PacedGpu:
         new = count_tokens(prompt) - cached
         self._prefill.join()
         try:
-            await self._prefill.reach(self._prefill.done() + new)
+            late_s = await self._prefill.reach(self._prefill.done() + new)
         finally:
             self._prefill.leave()
         self._cache.add(prompt)
-        return Prefill(cached, new, self._clock.now() - began)
+        return Prefill(cached, new, max(self._clock.now() - began - late_s, 0.0))
 
     def remember(self, text: str) -> None:
         """Keep a prompt with its reply: the next request of its chain begins with both."""
@@ -199,7 +204,10 @@ class Seat:
         self._decode = decode
         self._due: float | None = None
 
-    async def token(self) -> None:
-        """Return when the next token is due; the first call begins decoding."""
-        self._due = (self._decode.done() if self._due is None else self._due) + 1
-        await self._decode.reach(self._due)
+    async def tokens(self, count: int = 1) -> float:
+        """Return when the next ``count`` tokens are due; the first call begins decoding.
+
+        Returns how late that is, in seconds, as SharedWork.reach() does.
+        """
+        self._due = (self._decode.done() if self._due is None else self._due) + count
+        return await self._decode.reach(self._due)

@@ -9,6 +9,7 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from pairproxy.core.dialects.translate_json import field, objects
@@ -49,6 +50,14 @@ class Question:
         chooser = random.Random(seed)
         for number in range(self.output_tokens):
             yield ("" if number == 0 else " ") + chooser.choice(_WORDS)
+
+    def pieces(self, size: int) -> Iterator[tuple[str, int]]:
+        """The reply in pieces of ``size`` tokens, with the number in each; the first is a single token."""
+        words = self.words()
+        wanted = 1
+        while piece := list(islice(words, wanted)):
+            yield "".join(piece), len(piece)
+            wanted = size
 
 
 def read_question(body: dict[str, Any], *, is_chat: bool) -> Question:

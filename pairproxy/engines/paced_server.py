@@ -31,10 +31,11 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class PacedServer:
-    """Answers for ``model`` at the pace of ``gpu``."""
+    """Answers for ``model`` at the pace of ``gpu``; a record of a stream holds ``piece_tokens``."""
 
-    def __init__(self, model: str, gpu: PacedGpu, clock: Clock) -> None:
+    def __init__(self, model: str, gpu: PacedGpu, clock: Clock, piece_tokens: int = 1) -> None:
         self._model = model
+        self._piece_tokens = piece_tokens
         self._gpu = gpu
         self._clock = clock
         self._replies = 0
@@ -70,17 +71,16 @@ class PacedServer:
         self, request: web.Request, question: Question, seat: Seat, read: Prefill, load_s: float
     ) -> web.StreamResponse:
         began = self._clock.now()
-        text = ""
-        for word in question.words():
-            await seat.token()
-            text += word
+        text = "".join(question.words())
+        late_s = await seat.tokens(question.output_tokens)
         self._remember(question, text)
+        decode_s = max(self._clock.now() - began - late_s, 0.0)
         return _json(
             {
                 "choices": [whole_choice(question, text)],
                 **self._about("chat.completion" if question.is_chat else "text_completion"),
                 "usage": usage(read, question.output_tokens),
-                "timings": timings(read, question.output_tokens, self._clock.now() - began, load_s),
+                "timings": timings(read, question.output_tokens, decode_s, load_s),
             }
         )
 
@@ -94,17 +94,18 @@ class PacedServer:
         async def send(choices: list[dict[str, Any]], **more: object) -> None:
             await response.write(b"data: " + write_json({"choices": choices, **about, **more}) + b"\n\n")
 
-        text = ""
-        for word in question.words():
-            await seat.token()
+        text, late_s = "", 0.0
+        for piece, count in question.pieces(self._piece_tokens):
+            late_s = await seat.tokens(count)
             if not response.prepared:  # like llama.cpp, which says nothing before its first token
                 await response.prepare(request)
                 if question.is_chat:
                     await send([choice(question, None, None)])
-            await send([choice(question, word, None)])
-            text += word
+            await send([choice(question, piece, None)])
+            text += piece
         self._remember(question, text)
-        measured = {"timings": timings(read, question.output_tokens, self._clock.now() - began, load_s)}
+        decode_s = max(self._clock.now() - began - late_s, 0.0)
+        measured = {"timings": timings(read, question.output_tokens, decode_s, load_s)}
         counted = {"usage": usage(read, question.output_tokens)} if question.has_usage else {}
         last = [choice(question, None, question.finish_reason)]
         if question.is_chat and counted:
@@ -153,9 +154,15 @@ class PacedServer:
         )
 
     async def _props(self, request: web.Request) -> web.Response:
-        settings = {"n_ctx": CONTEXT_TOKENS}
-        name, slots = self._model, self._gpu.slots.count
-        return _json({"default_generation_settings": settings, "total_slots": slots, "model_alias": name})
+        slots = self._gpu.slots
+        return _json(
+            {
+                "default_generation_settings": {"n_ctx": CONTEXT_TOKENS},
+                "total_slots": slots.count,
+                "model_alias": self._model,
+                "most_at_once": slots.max_in_flight,  # ours: whether it was ever given more than its slots
+            }
+        )
 
     def _about(self, kind: str) -> dict[str, Any]:
         self._replies += 1

@@ -6,7 +6,7 @@ import pytest
 from pairproxy.clock import MonotonicClock
 from pairproxy.config import PacedSettings
 from pairproxy.core.errors import QueueFull
-from pairproxy.engines.paced_gpu import WAITING_LIMIT, PacedGpu, SharedWork, Slots
+from pairproxy.engines.paced_gpu import WAITING_LIMIT, PacedGpu, Prefill, SharedWork, Slots
 from tests.support.running import run_async
 
 
@@ -194,7 +194,7 @@ def test_tokens_come_at_the_pace_of_those_who_run(slots: int, beta: float) -> No
         async def one() -> None:
             async with machine.seat() as seat:
                 for _ in range(tokens):
-                    await seat.token()
+                    await seat.tokens()
 
         began = clock.now()
         await asyncio.gather(*(one() for _ in range(slots)))
@@ -213,7 +213,7 @@ def test_late_timers_do_not_add_up() -> None:
         async with machine.seat() as seat:
             began = clock.now()
             for _ in range(2000):
-                await seat.token()
+                await seat.tokens()
             return clock.now() - began
 
     assert 0.0999 < run_async(play()) < 0.2 * 2
@@ -227,7 +227,7 @@ def test_leaving_frees_the_slot() -> None:
 
         async def one() -> None:
             async with machine.seat() as seat:
-                await seat.token()
+                await seat.tokens()
 
         task = asyncio.create_task(one())
         await asyncio.sleep(0)
@@ -251,7 +251,41 @@ def test_those_who_left_slow_nobody() -> None:
         began = clock.now()
         async with machine.seat() as seat:
             for _ in range(20):
-                await seat.token()
+                await seat.tokens()
         return clock.now() - began
 
     assert 0.0499 < run_async(play()) < 0.05 * 20  # with the hundred still there it would take 5 s
+
+
+def test_fast_forward_speeds_up_all_of_it() -> None:
+    """Loading, reading and answering take a fortieth; the tokens are the same."""
+
+    async def play() -> tuple[float, Prefill, float]:
+        machine, clock = gpu(prefill=100.0, decode=10.0, load_s=4.0, fast_forward=40.0), MonotonicClock()
+        loaded_s = await machine.load()
+        read = await machine.prefill("a" * 1600)
+        async with machine.seat() as seat:
+            began = clock.now()
+            late_s = await seat.tokens(40)
+            return loaded_s, read, clock.now() - began - late_s
+
+    loaded_s, read, answered_s = run_async(play())
+    assert 0.1 <= loaded_s < 1.0
+    assert (read.new_tokens, read.seconds) == (400, pytest.approx(0.1, rel=0.02))
+    assert answered_s == pytest.approx(0.1, rel=0.02)
+
+
+def test_a_late_timer_does_not_make_the_machine_slower_by_its_own_account() -> None:
+    """What is told of the pace is the work's, however late the loop came to say so."""
+
+    async def play() -> float:
+        clock = ManualClock()
+        work = SharedWork(clock, lambda members: 100.0)
+        work.join()
+        waiting = asyncio.create_task(work.reach(50.0))
+        await asyncio.sleep(0)
+        clock.time = 0.75
+        work.leave()  # wakes whoever waits
+        return await waiting
+
+    assert run_async(play()) == pytest.approx(0.25)

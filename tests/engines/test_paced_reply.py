@@ -117,3 +117,11 @@ def test_only_texts_are_embedded(given: object) -> None:
     """Numbers and nothing are refused."""
     with pytest.raises(BadRequest):
         embedding_texts({"input": given})
+
+
+def test_pieces_are_the_same_words() -> None:
+    """One token first, so that the first comes when it is due; then so many at a time; nothing is lost."""
+    question = chat("one", max_tokens=20)
+    pieces = list(question.pieces(8))
+    assert [count for _, count in pieces] == [1, 8, 8, 3]
+    assert "".join(text for text, _ in pieces) == "".join(question.words())

@@ -158,3 +158,29 @@ def test_the_probes_tell_slots_and_health() -> None:
             return await got("/health"), (await got("/props"))["total_slots"], busy
 
     assert with_server(play) == ({"status": "ok"}, 2, [True, False])
+
+
+def test_fast_forward_sends_as_many_records_a_second_as_without() -> None:
+    """Eight times as fast, eight tokens go in a record; they are counted as tokens, not as records."""
+    fast = PacedSettings(prefill=1e6, decode=5000.0, fast_forward=8.0)
+
+    async def play(_: PacedEngine, url: str) -> list[Any]:
+        return await events(f"{url}/v1/completions", max_tokens=20)
+
+    *pieces, last, _ = with_server(play, fast)
+    texts = [piece["choices"][0]["text"] for piece in pieces]
+    assert [len(text.split()) for text in texts] == [1, 8, 8, 3]
+    assert last["timings"]["predicted_n"] == 20
+
+
+def test_it_tells_the_most_it_ever_held() -> None:
+    """Whoever handed over more than the slots can be found out afterwards, also over HTTP."""
+
+    async def play(_: PacedEngine, url: str) -> Any:
+        body = {"prompt": "hello", "max_tokens": 20}
+        await asyncio.gather(*(posted(f"{url}/v1/completions", body) for _ in range(3)))
+        async with aiohttp.ClientSession() as session, session.get(f"{url}/props") as reply:
+            return await reply.json()
+
+    props = with_server(play)
+    assert (props["total_slots"], props["most_at_once"]) == (2, 3)
