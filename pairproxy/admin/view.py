@@ -13,7 +13,8 @@ from pairproxy.api.schema import (
     RunningStatus,
     Status,
 )
-from pairproxy.core.accounting.ledger import Ledger, RequestRecord
+from pairproxy.core.accounting.ledger import Ledger
+from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.report import RunReport, report_run
 from pairproxy.core.accounting.runs import Run, group_runs
 from pairproxy.core.documents import EngineState

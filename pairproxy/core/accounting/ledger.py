@@ -10,13 +10,13 @@ How a request ends, and what the record says:
 AttemptFailed ends an attempt, not the request: the commands it led to say how it goes on.
 """
 
-from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import replace
 
-from pairproxy.core.accounting.services import Service
+from pairproxy.core.accounting.open_requests import OpenAttempt, OpenRequest
+from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.commands import Command, Dispatch, Refuse
-from pairproxy.core.errors import Refusal
+from pairproxy.core.errors import PairproxyError, Refusal
 from pairproxy.core.events import (
     AttemptFailed,
     AttemptFinished,
@@ -25,179 +25,45 @@ from pairproxy.core.events import (
     RequestAbandoned,
     RequestArrived,
 )
-from pairproxy.core.models import (
-    AttemptId,
-    Decision,
-    Dialect,
-    ModelName,
-    NodeId,
-    Outcome,
-    Place,
-    Request,
-    RequestId,
-    Usage,
-)
+from pairproxy.core.models import AttemptId, Outcome, Request, RequestId, Usage
+
+__all__ = ["Ledger", "RequestRecord"]
 
 LIMIT_RECORDS = 4096  # about 1 kB each; an agent job is tens of requests, so this is days of one person
 LIMIT_OPEN = 4096  # far above a full queue (256) and all slots of a cluster: reached only by a fault
-LIMIT_ATTEMPTS = 16  # per request; refused slots do not count against a request's tries, so there is no other
-_OUTCOMES = frozenset(outcome.value for outcome in Outcome)
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptRecord:
-    """One try on one place. Times are seconds on the origin's clock."""
-
-    number: int
-    place: Place
-    reason: str  # the decision's
-    predicted_finish_s: float | None  # from the dispatch on, as the decision priced this place
-    dispatched_at: float
-    first_byte_at: float | None
-    ended_at: float
-    end: str  # an outcome, or the class name of the error that ended it before its first body byte
-
-    @property
-    def is_served(self) -> bool:
-        """Whether the place did its part: it ended with an outcome, not with an error of the way there."""
-        return self.end in _OUTCOMES
-
-
-@dataclass(frozen=True, slots=True)
-class RequestRecord:
-    """One request that ended. Holds no text of it. Times are seconds on the origin's clock."""
-
-    id: RequestId
-    model: ModelName
-    dialect: Dialect
-    path: str
-    client: str
-    run: str | None
-    origin: NodeId | None  # the peer it came from; None: a client of this machine
-    arrived_at: float
-    ended_at: float
-    attempts: tuple[AttemptRecord, ...]  # in the order they ended: the last is the final one
-    outcome: Outcome
-    usage: Usage
-
-    @property
-    def final(self) -> AttemptRecord | None:
-        """The attempt that ended last; None: it never left the queue."""
-        return self.attempts[-1] if self.attempts else None
-
-    @property
-    def place(self) -> Place | None:
-        """Where its final attempt ran."""
-        return self.final.place if self.final else None
-
-    @property
-    def queue_s(self) -> float:
-        """From arrival to the dispatch of the final attempt; its whole life if there was none."""
-        return (self.final.dispatched_at if self.final else self.ended_at) - self.arrived_at
-
-    @property
-    def ttft_s(self) -> float | None:
-        """From arrival to the first body byte; None if there was none."""
-        if self.final is None or self.final.first_byte_at is None:
-            return None
-        return self.final.first_byte_at - self.arrived_at
-
-    @property
-    def service_s(self) -> float | None:
-        """How long the final attempt held a slot; None if there was none."""
-        return self.final.ended_at - self.final.dispatched_at if self.final else None
-
-    @property
-    def latency_s(self) -> float:
-        """From arrival to the end."""
-        return self.ended_at - self.arrived_at
-
-    def services(self) -> Iterator[Service]:
-        """Each attempt as the time it held a slot; the tokens belong to the final one, if it was served."""
-        for attempt in self.attempts:
-            is_reply = attempt is self.final and attempt.is_served
-            yield Service(
-                place=attempt.place,
-                start_s=attempt.dispatched_at,
-                end_s=attempt.ended_at,
-                output_tokens=(self.usage.output_tokens or 0) if is_reply else 0,
-                prompt_tokens=(self.usage.prompt_tokens or 0) if is_reply else 0,
-                is_reply=is_reply,
-            )
-
-
-@dataclass(slots=True)
-class _OpenAttempt:
-    number: int
-    decision: Decision
-    dispatched_at: float
-    first_byte_at: float | None = None
-
-    def close(self, at: float, end: str) -> AttemptRecord:
-        decision = self.decision
-        priced = (candidate for candidate in decision.candidates if candidate.place == decision.place)
-        return AttemptRecord(
-            number=self.number,
-            place=decision.place,
-            reason=decision.reason,
-            predicted_finish_s=next((candidate.finish_s for candidate in priced), None),
-            dispatched_at=self.dispatched_at,
-            first_byte_at=self.first_byte_at,
-            ended_at=at,
-            end=end,
-        )
-
-
-@dataclass(slots=True)
-class _OpenRequest:
-    request: Request
-    arrived_at: float
-    running: dict[int, _OpenAttempt] = field(default_factory=dict)
-    ended: deque[AttemptRecord] = field(default_factory=lambda: deque(maxlen=LIMIT_ATTEMPTS))
-
-    def end_attempt(self, number: int, at: float, end: str) -> bool:
-        """End one attempt; False if it is not running (it ended before, or was never dispatched)."""
-        attempt = self.running.pop(number, None)
-        if attempt is None:
-            return False
-        self.ended.append(attempt.close(at, end))
-        return True
-
-    def close(self, at: float, outcome: Outcome, usage: Usage) -> RequestRecord:
-        request = self.request
-        return RequestRecord(
-            id=request.id,
-            model=request.model,
-            dialect=request.dialect,
-            path=request.path,
-            client=request.client,
-            run=request.run,
-            origin=request.origin,
-            arrived_at=self.arrived_at,
-            ended_at=at,
-            attempts=tuple(self.ended),
-            outcome=outcome,
-            usage=usage,
-        )
+LIMIT_DECISIONS = 512  # requests, the last ones; a decision among ten places is about 3 kB
+LIMIT_BLOCKS = 262_144  # of prompts' hashes, about 40 bytes each: the last 17 million tokens of prompts
 
 
 class Ledger:
     """One record per request that ended, the last ``limit_records`` of them.
 
-    ``overlooked`` counts the arrivals it did not follow: an id that is open already, or more than
-    ``limit_open`` open at once. Every other arrival becomes exactly one record.
+    The last LIMIT_DECISIONS of them say how their places were chosen, and the last ones with LIMIT_BLOCKS
+    blocks together how their prompts begin. ``overlooked`` counts the arrivals it did not follow: an id that
+    is open already, or more than ``limit_open`` open at once. Every other arrival becomes exactly one record.
     """
 
-    def __init__(self, limit_records: int = LIMIT_RECORDS, limit_open: int = LIMIT_OPEN) -> None:
+    def __init__(
+        self,
+        limit_records: int = LIMIT_RECORDS,
+        limit_open: int = LIMIT_OPEN,
+        *,
+        limit_decisions: int = LIMIT_DECISIONS,
+        limit_blocks: int = LIMIT_BLOCKS,
+    ) -> None:
         self.overlooked = 0
-        self._limit_open = limit_open
-        self._open: dict[RequestId, _OpenRequest] = {}
-        self._records: deque[RequestRecord] = deque(maxlen=limit_records)
+        self._limits = limit_records, limit_open, limit_decisions, limit_blocks
+        self._open: dict[RequestId, OpenRequest] = {}
+        self._records: dict[int, RequestRecord] = {}  # by their number, counted from 0; never a gap
+        self._next = 0
+        self._undecided = 0  # the first record that still has its decisions
+        self._bare = 0  # the first record that still has its prefix
+        self._blocks = 0
 
     @property
     def records(self) -> tuple[RequestRecord, ...]:
         """Requests that ended, the earliest end first."""
-        return tuple(self._records)
+        return tuple(self._records.values())
 
     @property
     def open_requests(self) -> int:
@@ -206,7 +72,11 @@ class Ledger:
 
     def find(self, request: RequestId) -> RequestRecord | None:
         """The latest record of a request; None if it is open, unknown or no longer kept."""
-        return next((record for record in reversed(self._records) if record.id == request), None)
+        return next((record for record in reversed(self._records.values()) if record.id == request), None)
+
+    def is_open(self, request: str) -> bool:
+        """Whether the id, or the beginning of one, is that of a request that has not ended."""
+        return any(name.startswith(request) for name in self._open)
 
     def record(self, event: Event, commands: Sequence[Command]) -> None:
         """Take in one event and the commands it led to, right after Scheduler.handle()."""
@@ -215,8 +85,8 @@ class Ledger:
             if isinstance(command, Dispatch) and command.attempt.request != overlooked:
                 self._start(event.at, command)
             elif isinstance(command, Refuse) and command.request != overlooked:
-                is_refusal = isinstance(command.error, Refusal)
-                self._close(command.request, event.at, Outcome.REFUSED if is_refusal else Outcome.FAILED)
+                outcome = Outcome.REFUSED if isinstance(command.error, Refusal) else Outcome.FAILED
+                self._close(command.request, event.at, outcome, error=command.error)
 
     def _take_in(self, event: Event) -> RequestId | None:
         """Note the event; returns the id of an arrival that is not followed."""
@@ -239,20 +109,20 @@ class Ledger:
         return None
 
     def _open_request(self, at: float, request: Request) -> RequestId | None:
-        if request.id in self._open or len(self._open) >= self._limit_open:
+        if request.id in self._open or len(self._open) >= self._limits[1]:
             self.overlooked += 1
             return request.id
-        self._open[request.id] = _OpenRequest(request, at)
+        self._open[request.id] = OpenRequest(request, at)
         return None
 
-    def _find_attempt(self, attempt: AttemptId) -> _OpenAttempt | None:
+    def _find_attempt(self, attempt: AttemptId) -> OpenAttempt | None:
         opened = self._open.get(attempt.request)
         return opened.running.get(attempt.number) if opened else None
 
     def _start(self, at: float, command: Dispatch) -> None:
         if (opened := self._open.get(command.attempt.request)) is not None:
             number = command.attempt.number
-            opened.running[number] = _OpenAttempt(number, command.decision, at)
+            opened.running[number] = OpenAttempt(number, command.decision, at)
 
     def _finish(self, event: AttemptFinished) -> None:
         """Close the request by the attempt that answered; another one still running was for nothing."""
@@ -264,10 +134,42 @@ class Ledger:
         opened.end_attempt(event.attempt.number, event.at, event.outcome.value)
         self._close(event.attempt.request, event.at, event.outcome, event.usage)
 
-    def _close(self, request: RequestId, at: float, outcome: Outcome, usage: Usage | None = None) -> None:
+    def _close(
+        self,
+        request: RequestId,
+        at: float,
+        outcome: Outcome,
+        usage: Usage | None = None,
+        error: PairproxyError | None = None,
+    ) -> None:
         opened = self._open.pop(request, None)
         if opened is None:
             return
         for number in list(opened.running):
             opened.end_attempt(number, at, outcome.value)
-        self._records.append(opened.close(at, outcome, usage or Usage()))
+        said = "" if error is None else f"{type(error).__name__}: {error.sentence}"
+        self._keep(opened.close(at, outcome, usage or Usage(), said))
+
+    def _keep(self, record: RequestRecord) -> None:
+        """Put down a record; what is too much of the older ones is let go."""
+        limit_records, _, limit_decisions, limit_blocks = self._limits
+        self._records[self._next] = record
+        self._next += 1
+        self._blocks += len(record.prefix)
+        while self._next - self._undecided > limit_decisions:
+            self._strip_decisions(self._undecided)
+            self._undecided += 1
+        while self._blocks > limit_blocks or self._next - self._bare > limit_records:
+            self._strip_prefix(self._bare)
+            self._bare += 1
+        self._records.pop(self._next - 1 - limit_records, None)
+
+    def _strip_decisions(self, number: int) -> None:
+        if (record := self._records.get(number)) is not None:
+            bare = tuple(replace(attempt, decision=None) for attempt in record.attempts)
+            self._records[number] = replace(record, attempts=bare)
+
+    def _strip_prefix(self, number: int) -> None:
+        if (record := self._records.get(number)) is not None and record.prefix:
+            self._blocks -= len(record.prefix)
+            self._records[number] = replace(record, prefix=())

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pairproxy.core.accounting.ledger import RequestRecord
+from pairproxy.core.accounting.records import RequestRecord
 
 IDLE_GAP_S = 5.0  # an agent's tool step between two requests takes seconds; a person who reads takes longer
 

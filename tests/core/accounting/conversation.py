@@ -1,6 +1,9 @@
 """Short words for telling the ledger what happened, and for records that are already written."""
 
-from pairproxy.core.accounting.ledger import AttemptRecord, Ledger, RequestRecord
+from typing import Any
+
+from pairproxy.core.accounting.ledger import Ledger
+from pairproxy.core.accounting.records import AttemptRecord, RequestRecord
 from pairproxy.core.accounting.services import Service
 from pairproxy.core.commands import Command, Dispatch, Enqueue, Refuse
 from pairproxy.core.errors import PairproxyError
@@ -36,12 +39,12 @@ def at(node: NodeId) -> Place:
 
 
 def asked(
-    name: str, *, client: str = "agent", run: str | None = None, origin: NodeId | None = None
+    name: str, *, client: str = "agent", run: str | None = None, origin: NodeId | None = None, **facts: Any
 ) -> Request:
-    """A request by this id."""
+    """A request by this id; ``facts`` are more of its fields."""
     return Request(
         RequestId(name), ModelName("m"), Dialect.OPENAI, "/v1/chat/completions", True, 100, None,
-        client=client, run=run, origin=origin,
+        client=client, run=run, origin=origin, **facts,
     )  # fmt: skip
 
 

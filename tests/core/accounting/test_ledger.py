@@ -3,8 +3,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairproxy.core.accounting.ledger import LIMIT_ATTEMPTS, Ledger
-from pairproxy.core.accounting.services import Service
+from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.commands import Command
 from pairproxy.core.errors import (
     BrokenReply,
@@ -200,7 +199,7 @@ def test_an_id_that_is_open_already_is_overlooked() -> None:
 
 
 def test_everything_is_bounded() -> None:
-    """The ledger keeps the last records, follows a limited number at once, and caps the attempts of each."""
+    """The ledger keeps the last records, and follows a limited number at once."""
     told = Told(limit_records=2, limit_open=1)
     for time, name in enumerate("xyz"):
         told.arrived(time, name, dispatch(name, A))
@@ -209,13 +208,6 @@ def test_everything_is_bounded() -> None:
         told.finished(time + 0.5, "too-many")
     assert [record.id for record in told.ledger.records] == ["y", "z"]
     assert (told.ledger.overlooked, told.ledger.open_requests) == (3, 0)
-
-    told.arrived(10.0, "r", dispatch("r", A))
-    for number in range(1, 50):
-        told.failed(10.0, "r", SlotsTaken("Taken."), dispatch("r", A, number=number + 1), number=number)
-    told.finished(11.0, "r", number=50)
-    last = told.ledger.records[-1].attempts
-    assert (len(last), last[-1].number) == (LIMIT_ATTEMPTS, 50)
 
 
 def test_a_record_is_found_by_its_request() -> None:
@@ -231,16 +223,45 @@ def test_a_record_is_found_by_its_request() -> None:
     assert told.ledger.find(RequestId("open")) is None
 
 
-def test_services_charge_each_attempt_and_give_the_tokens_to_the_last() -> None:
-    """A failed attempt kept its place busy but replied nothing."""
+def test_the_last_ones_say_how_their_places_were_chosen() -> None:
+    """Decisions and beginnings of prompts are kept for the newest requests only; the records stay."""
+    told = Told(limit_decisions=2, limit_blocks=5)
+    for time, name in enumerate("wxyz"):
+        told.arrived(time, asked(name, prefix=(1, 2, time + 3)), dispatch(name, A))
+        told.finished(time + 0.5, name)
+    records = told.ledger.records
+    assert [record.id for record in records] == ["w", "x", "y", "z"]
+    assert [record.attempts[0].decision is not None for record in records] == [False, False, True, True]
+    assert [record.attempts[0].reason for record in records] == ["finishes first"] * 4
+    assert [record.prefix for record in records] == [(), (), (), (1, 2, 6)]
+
+
+def test_a_prompt_that_is_too_long_for_all_of_it_is_not_kept() -> None:
+    """One that has more blocks than may be kept leaves none, and what comes after it is kept again."""
+    told = Told(limit_blocks=3)
+    for name, blocks in (("long", (1, 2, 3, 4)), ("short", (5,))):
+        told.arrived(0.0, asked(name, prefix=blocks), dispatch(name, A))
+        told.finished(1.0, name)
+    assert [record.prefix for record in told.ledger.records] == [(), (5,)]
+
+
+def test_who_was_refused_hears_why_and_so_does_the_record() -> None:
+    """The class of the error and its sentence; a request that was served has none."""
     told = Told()
-    told.arrived(0.0, "r", dispatch("r", A))
-    told.failed(2.0, "r", BrokenReply("It broke off."), dispatch("r", B, number=2))
-    told.finished(6.0, "r", number=2, usage=SOME_USAGE)
-    assert list(told.only.services()) == [
-        Service(at(A), 0.0, 2.0, is_reply=False),
-        Service(at(B), 2.0, 6.0, output_tokens=30, prompt_tokens=120, is_reply=True),
-    ]
+    told.arrived(0.0, "r", refuse("r", QueueFull("The queue is full.")))
+    told.arrived(0.0, "s", dispatch("s", A))
+    told.finished(1.0, "s")
+    assert [record.error for record in told.ledger.records] == ["QueueFull: The queue is full.", ""]
+
+
+def test_an_open_request_is_known_by_the_beginning_of_its_id() -> None:
+    """Until it has ended."""
+    told = Told()
+    told.arrived(0.0, "abc", dispatch("abc", A))
+    assert told.ledger.is_open("ab")
+    assert not told.ledger.is_open("b")
+    told.finished(1.0, "abc")
+    assert not told.ledger.is_open("abc")
 
 
 NAMES = [RequestId(f"r{number}") for number in range(4)]

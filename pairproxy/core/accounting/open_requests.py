@@ -1,0 +1,77 @@
+"""A request that has not ended yet, as the ledger follows it."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from pairproxy.core.accounting.records import AttemptRecord, RequestRecord
+from pairproxy.core.models import Decision, Outcome, Request, Usage
+
+LIMIT_ATTEMPTS = 16  # per request; refused slots do not count against a request's tries, so there is no other
+
+
+@dataclass(slots=True)
+class OpenAttempt:
+    """One attempt that runs. ``dispatched_at`` as in AttemptRecord."""
+
+    number: int
+    decision: Decision
+    dispatched_at: float
+    first_byte_at: float | None = None
+
+    def close(self, at: float, end: str) -> AttemptRecord:
+        """Make the record of it."""
+        decision = self.decision
+        priced = (candidate for candidate in decision.candidates if candidate.place == decision.place)
+        return AttemptRecord(
+            number=self.number,
+            place=decision.place,
+            reason=decision.reason,
+            predicted_finish_s=next((candidate.finish_s for candidate in priced), None),
+            dispatched_at=self.dispatched_at,
+            first_byte_at=self.first_byte_at,
+            ended_at=at,
+            end=end,
+            decision=decision,
+        )
+
+
+@dataclass(slots=True)
+class OpenRequest:
+    """A request that arrived, with its attempts: those that run by their number, and those that ended."""
+
+    request: Request
+    arrived_at: float
+    running: dict[int, OpenAttempt] = field(default_factory=dict)
+    ended: deque[AttemptRecord] = field(default_factory=lambda: deque(maxlen=LIMIT_ATTEMPTS))
+
+    def end_attempt(self, number: int, at: float, end: str) -> bool:
+        """End one attempt; False if it is not running (it ended before, or was never dispatched)."""
+        attempt = self.running.pop(number, None)
+        if attempt is None:
+            return False
+        self.ended.append(attempt.close(at, end))
+        return True
+
+    def close(self, at: float, outcome: Outcome, usage: Usage, error: str = "") -> RequestRecord:
+        """Make the record of it."""
+        request = self.request
+        return RequestRecord(
+            id=request.id,
+            model=request.model,
+            dialect=request.dialect,
+            path=request.path,
+            client=request.client,
+            run=request.run,
+            origin=request.origin,
+            arrived_at=self.arrived_at,
+            ended_at=at,
+            attempts=tuple(self.ended),
+            outcome=outcome,
+            usage=usage,
+            chain=request.chain,
+            prefix=request.prefix,
+            prompt_tokens=request.prompt_tokens,
+            max_output_tokens=request.max_output_tokens,
+            is_streaming=request.is_streaming,
+            error=error,
+        )

@@ -1,0 +1,107 @@
+"""What is kept of a request that ended: its attempts, its times, its tokens. Never a word of it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pairproxy.core.accounting.services import Service
+from pairproxy.core.models import (
+    Decision,
+    Dialect,
+    ModelName,
+    NodeId,
+    Outcome,
+    Place,
+    RequestId,
+    Usage,
+)
+
+_OUTCOMES = frozenset(outcome.value for outcome in Outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """One try on one place. Times are seconds on the origin's clock."""
+
+    number: int
+    place: Place
+    reason: str  # the decision's
+    predicted_finish_s: float | None  # from the dispatch on, as the decision priced this place
+    dispatched_at: float
+    first_byte_at: float | None
+    ended_at: float
+    end: str  # an outcome, or the class name of the error that ended it before its first body byte
+    decision: Decision | None = None  # None: no longer kept (ledger.LIMIT_DECISIONS)
+
+    @property
+    def is_served(self) -> bool:
+        """Whether the place did its part: it ended with an outcome, not with an error of the way there."""
+        return self.end in _OUTCOMES
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """One request that ended. Holds no text of it. Times are seconds on the origin's clock."""
+
+    id: RequestId
+    model: ModelName
+    dialect: Dialect
+    path: str
+    client: str
+    run: str | None
+    origin: NodeId | None  # the peer it came from; None: a client of this machine
+    arrived_at: float
+    ended_at: float
+    attempts: tuple[AttemptRecord, ...]  # in the order they ended: the last is the final one
+    outcome: Outcome
+    usage: Usage
+    chain: str = ""  # Request.chain
+    prefix: tuple[int, ...] = ()  # Request.prefix, while it is kept (ledger.LIMIT_BLOCKS)
+    prompt_tokens: int = 0  # as estimated on arrival; what the engine counted is in ``usage``
+    max_output_tokens: int | None = None
+    is_streaming: bool = True
+    error: str = ""  # the class name of the error that ended it; for a refusal, its sentence as well
+
+    @property
+    def final(self) -> AttemptRecord | None:
+        """The attempt that ended last; None: it never left the queue."""
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def place(self) -> Place | None:
+        """Where its final attempt ran."""
+        return self.final.place if self.final else None
+
+    @property
+    def queue_s(self) -> float:
+        """From arrival to the dispatch of the final attempt; its whole life if there was none."""
+        return (self.final.dispatched_at if self.final else self.ended_at) - self.arrived_at
+
+    @property
+    def ttft_s(self) -> float | None:
+        """From arrival to the first body byte; None if there was none."""
+        if self.final is None or self.final.first_byte_at is None:
+            return None
+        return self.final.first_byte_at - self.arrived_at
+
+    @property
+    def service_s(self) -> float | None:
+        """How long the final attempt held a slot; None if there was none."""
+        return self.final.ended_at - self.final.dispatched_at if self.final else None
+
+    @property
+    def latency_s(self) -> float:
+        """From arrival to the end."""
+        return self.ended_at - self.arrived_at
+
+    def services(self) -> Iterator[Service]:
+        """Each attempt as the time it held a slot; the tokens belong to the final one, if it was served."""
+        for attempt in self.attempts:
+            is_reply = attempt is self.final and attempt.is_served
+            yield Service(
+                place=attempt.place,
+                start_s=attempt.dispatched_at,
+                end_s=attempt.ended_at,
+                output_tokens=(self.usage.output_tokens or 0) if is_reply else 0,
+                prompt_tokens=(self.usage.prompt_tokens or 0) if is_reply else 0,
+                is_reply=is_reply,
+            )
