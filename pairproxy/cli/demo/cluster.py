@@ -1,4 +1,4 @@
-"""The demo's nodes: real daemons in processes of their own, all on loopback, on ports the system chose."""
+"""The nodes of demo and bench: real daemons in processes of their own, all on loopback, on free ports."""
 
 import asyncio
 import json
@@ -48,19 +48,20 @@ class DemoNode:
 class Cluster:
     """Starts nodes that trust each other; an async context manager that leaves nothing behind."""
 
-    def __init__(self, count: int, engine: str) -> None:
-        self._count = count
-        self._engine = engine
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        """``settings``: each node's name, also of its directory, and config.toml (node_settings())."""
+        self._settings = settings
         self._directory = tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-")
         self.nodes: list[DemoNode] = []
 
     async def __aenter__(self) -> "Cluster":
         try:
             await asyncio.to_thread(_sweep)
-            homes = {name: Path(self._directory.name) / name for name in NAMES[: self._count]}
+            homes = {name: Path(self._directory.name) / name for name in self._settings}
             await asyncio.to_thread(pair, homes)
-            for index, (name, home) in enumerate(homes.items()):
-                write_private(home / "config.toml", _config(name, self._engine, index).encode())
+            for name, home in homes.items():
+                text = f"[node]\nname = {json.dumps(name)}\n{self._settings[name]}"
+                write_private(home / "config.toml", text.encode())
                 self.nodes.append(DemoNode(name, home, await _start(home)))
             await self._until_ready()
         except BaseException:
@@ -84,7 +85,7 @@ class Cluster:
                         await asyncio.sleep(POLL_S)
         except TimeoutError:
             raise EngineUnavailable(
-                f"The demo's nodes did not find each other in {READY_S:.0f} s. "
+                f"The nodes did not find each other in {READY_S:.0f} s. "
                 "They use multicast on loopback; see whether a firewall stops it."
             ) from None
 
@@ -163,20 +164,31 @@ def pair(homes: Mapping[str, Path]) -> None:
                 )
 
 
-def _config(name: str, engine: str, index: int) -> str:
+def node_settings(
+    engine: str, slots: int = 1, paced: Mapping[str, float] | None = None, policy: str = "", **more: object
+) -> str:
+    """A config.toml for a node on loopback with one engine, but for its name; ``more``: of [[engines]]."""
     lines = [
-        "[node]", f"name = {json.dumps(name)}",
         "[peers]", 'listen = "127.0.0.1:0"', "loopback = true",
         "[admin]", 'listen = "127.0.0.1:0"',
         "[debug]", "headers = true",
-        "[[engines]]", f"kind = {json.dumps(engine)}", 'listen = "127.0.0.1:0"', "threads = 1", "slots = 1",
+        *(["[routing]", f"policy = {json.dumps(policy)}"] if policy else []),
+        "[[engines]]", f"kind = {json.dumps(engine)}", 'listen = "127.0.0.1:0"', f"slots = {slots}",
+        *(f"{key} = {json.dumps(value)}" for key, value in more.items()),
+        *(["[engines.paced]"] if paced else []),
+        *(f"{key} = {value}" for key, value in (paced or {}).items()),
     ]  # fmt: skip
-    if engine == "paced":
-        speed = PACED_SPEEDS[min(index, len(PACED_SPEEDS) - 1)]
-        lines += ["[engines.paced]", f"prefill = {2000 * speed}", f"decode = {60 * speed}"]
     return "\n".join(lines) + "\n"
+
+
+def demo_settings(count: int, engine: str) -> dict[str, str]:
+    """The demo's nodes, A and so on: engines of one thread each, or unequal paced ones."""
+    speeds = [PACED_SPEEDS[min(index, len(PACED_SPEEDS) - 1)] for index in range(count)]
+    paced = [{"prefill": 2000 * speed, "decode": 60 * speed} for speed in speeds]
+    texts = (node_settings(engine, paced=one if engine == "paced" else None, threads=1) for one in paced)
+    return dict(zip(NAMES, texts, strict=False))
 
 
 def _last_line(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "A node of the demo ended without a word."
+    return lines[-1] if lines else "A node ended without a word."

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from pairproxy.api.client import get_report
 from pairproxy.api.schema import NodeStatus, Record
-from pairproxy.cli.demo.cluster import Cluster, DemoNode
+from pairproxy.cli.demo.cluster import Cluster, DemoNode, demo_settings
 from pairproxy.cli.demo.job import Answer, Leg, load_clients, run_leg
 from pairproxy.config import cache_dir
 from pairproxy.core.accounting.comparison import Comparison, LegResult, compare, explain
@@ -69,7 +69,7 @@ async def run_demo(plan: Plan, watcher: Watcher) -> Result:
 
         await fetch_model(cache_dir(), watcher.fetching)
     watcher.starting(plan.nodes)
-    async with Cluster(plan.nodes, plan.engine) as cluster:
+    async with Cluster(demo_settings(plan.nodes, plan.engine)) as cluster:
         first = cluster.nodes[0]
         nodes = (await asyncio.to_thread(cluster.status, first)).nodes
         alone: list[LegResult] = []

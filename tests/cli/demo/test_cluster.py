@@ -7,8 +7,7 @@ import psutil
 import pytest
 
 from pairproxy import config
-from pairproxy.cli.demo import cluster
-from pairproxy.cli.demo.cluster import Cluster, node_environment, pair
+from pairproxy.cli.demo.cluster import Cluster, demo_settings, node_environment, node_settings, pair
 from pairproxy.core.errors import EngineUnavailable
 from pairproxy.core.models import NodeId
 from pairproxy.security.identity import load_or_create
@@ -31,7 +30,7 @@ def test_every_node_serves_and_sees_the_others_and_leaves_nothing(temporary: Pat
     """Inside the block both are connected, on ports of their own; after it no process and no file is left."""
 
     async def scene() -> list[int]:
-        async with Cluster(2, "paced") as nodes:
+        async with Cluster(demo_settings(2, "paced")) as nodes:
             for node in nodes.nodes:
                 status = nodes.status(node)
                 assert [one.is_up for one in status.nodes] == [True, True]
@@ -44,11 +43,10 @@ def test_every_node_serves_and_sees_the_others_and_leaves_nothing(temporary: Pat
     assert list(temporary.iterdir()) == []
 
 
-def test_a_node_that_cannot_start_speaks_for_itself(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_cannot_start_speaks_for_itself(temporary: Path) -> None:
     """The demo ends with the node's own sentence, and everything is put away."""
-    monkeypatch.setattr(cluster, "_config", lambda *_: "[admin]\nlissten = 1\n")
     with pytest.raises(EngineUnavailable, match=r"Did you mean admin\.listen"):
-        run_async(_enter(Cluster(2, "paced")), timeout=40.0)
+        run_async(_enter(Cluster(dict.fromkeys("AB", "[admin]\nlissten = 1\n"))), timeout=40.0)
     assert list(temporary.iterdir()) == []
 
 
@@ -61,7 +59,7 @@ def test_cancelling_the_start_leaves_nothing(temporary: Path) -> None:
     """Whoever stops waiting while the nodes start finds none of them afterwards."""
 
     async def scene() -> list[int]:
-        nodes = Cluster(2, "paced")
+        nodes = Cluster(demo_settings(2, "paced"))
         entering = asyncio.create_task(_enter(nodes))
         await eventually(lambda: len(nodes.nodes) == 2)
         entering.cancel()
@@ -80,7 +78,7 @@ def test_what_a_killed_demo_left_is_removed_and_what_a_living_one_uses_is_not(te
     for directory in (dead, *kept):
         (directory / "A").mkdir(parents=True)
         (directory / "A" / "key.pem").write_text("secret")
-    run_async(_enter(Cluster(1, "paced")), timeout=40.0)
+    run_async(_enter(Cluster(demo_settings(1, "paced"))), timeout=40.0)
     assert sorted(temporary.iterdir()) == sorted(kept)
 
 
@@ -88,9 +86,9 @@ def test_what_a_killed_demo_left_is_removed_and_what_a_living_one_uses_is_not(te
 def test_the_settings_of_a_node_are_right_and_private(engine: str, tmp_path: Path) -> None:
     """Every port is on loopback and chosen by the system; each paced node is slower than the one before."""
     speeds = []
-    for index in range(5):
-        file = tmp_path / f"{index}.toml"
-        file.write_text(cluster._config("A", engine, index))
+    for name, text in demo_settings(5, engine).items():
+        file = tmp_path / f"{name}.toml"
+        file.write_text(text)
         settings = config.load(file, {})
         (entry,) = settings.engines
         assert (entry.kind, entry.threads, entry.slots) == (engine, 1, 1)
@@ -98,6 +96,16 @@ def test_the_settings_of_a_node_are_right_and_private(engine: str, tmp_path: Pat
         assert settings.peers.loopback
         speeds.append(entry.paced.decode)
     assert speeds == sorted(speeds, reverse=True)
+
+
+def test_a_node_is_what_its_settings_say(tmp_path: Path) -> None:
+    """Slots, speeds and policy come out as they went in."""
+    file = tmp_path / "config.toml"
+    file.write_text(node_settings("paced", 4, {"decode": 30.0, "beta": 0.03}, "least-busy"))
+    settings = config.load(file, {})
+    (entry,) = settings.engines
+    assert (entry.slots, entry.paced.decode, entry.paced.beta) == (4, 30.0, 0.03)
+    assert settings.routing.policy == "least-busy"
 
 
 def test_homes_are_paired_each_with_all_others(tmp_path: Path) -> None:
