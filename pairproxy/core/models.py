@@ -12,6 +12,8 @@ ModelName = NewType("ModelName", str)
 """A model's canonical name, as :func:`pairproxy.core.replicas.canonical_name` writes it."""
 RequestId = NewType("RequestId", str)
 
+BLOCK_TOKENS = 64  # of a prompt between two of Request.prefix: 256 bytes; engines keep blocks of 16 to 64
+
 
 class Place(NamedTuple):
     """One engine on one node: where a request can run, and what owns slots."""

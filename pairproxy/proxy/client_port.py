@@ -9,6 +9,7 @@
 import uuid
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from functools import partial
 
 from aiohttp import web
 
@@ -18,7 +19,7 @@ from pairproxy.core.errors import PairproxyError, QueueFull, Unreachable, Upstre
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Request, RequestId
 from pairproxy.dispatcher import Attempt, Dispatcher
 from pairproxy.proxy import cors, headers
-from pairproxy.proxy.body import once, read_body, say_continue, stream_body
+from pairproxy.proxy.body import aside, once, read_body, say_continue, stream_body
 from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.form import check_form
@@ -106,7 +107,8 @@ class ClientPort(Port):
     async def _infer(self, request: web.BaseRequest, downstream: Downstream) -> None:
         say_continue(request)
         body = await read_body(request, self._limits)
-        asked = self._asked(request, body)
+        is_coded = "Content-Encoding" in request.headers
+        asked = await aside(body, partial(self._asked, request, body), is_coded=is_coded)
         if asked.unloads and not asked.local_only and asked.stays is None:
             await self._unload(request, body, asked.model, downstream)
             return

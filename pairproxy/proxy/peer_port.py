@@ -8,6 +8,7 @@ the memory here is bounded (core.dialects.keeping).
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 
 from aiohttp import web
 
@@ -20,7 +21,7 @@ from pairproxy.core.residency import Residency
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.interfaces import CATALOGUE_PATH, STATE_PATH
 from pairproxy.proxy import headers
-from pairproxy.proxy.body import read_body
+from pairproxy.proxy.body import aside, read_body
 from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.form import check_form
@@ -102,7 +103,8 @@ class PeerPort(Port):
         if routes.inference_dialect(request.method, request.raw_path) is None:
             raise NotAllowed("Peers may ask for inference, and what models there are, and nothing else.")
         body = await read_body(request, self._limits)
-        asked = self._asked(request, peer, body)
+        is_coded = "Content-Encoding" in request.headers
+        asked = await aside(body, partial(self._asked, request, peer, body), is_coded=is_coded)
         if asked.unloads:
             await self._unload(asked, request, body, downstream)
             return downstream.written()

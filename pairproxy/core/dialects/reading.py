@@ -2,8 +2,8 @@
 
 1. The body is decoded as far as its coding is known (coding). 2. A form is searched for its model
 (reading_form); JSON is taken apart one level deep, and what could be read in two ways is left alone
-(reading_json). 3. The prompt is measured (reading_prompt), options are read (reading_options), and it is
-looked for what ties a request to the engine that was called (reading_ties).
+(reading_json). 3. The prompt is measured (reading_prompt) and hashed (reading_prefix), options are read
+(reading_options), and it is looked for what ties a request to the engine that was called (reading_ties).
 """
 
 from dataclasses import replace
@@ -15,6 +15,7 @@ from pairproxy.core.dialects.coding import decoded
 from pairproxy.core.dialects.keeping import keeping_of
 from pairproxy.core.dialects.reading_form import read_form
 from pairproxy.core.dialects.reading_json import Ambiguous, Fields, is_nothing, read_fields, text_of
+from pairproxy.core.dialects.reading_prefix import prefix_of
 from pairproxy.core.dialects.reading_prompt import Prompt, measure
 from pairproxy.core.dialects.routes import Inference
 from pairproxy.core.models import ModelName, Request, RequestId
@@ -99,6 +100,7 @@ def _read_json(request: Request, row: Inference, fields: Fields, kind: str) -> R
         is_load=keeping.loads,
         unloads=keeping.unloads,
         stays=reading_ties.tie(row.dialect, fields, prompt, kind),
+        prefix=prefix_of(fields) if row.has_output else (),
     )
     return _named(read, text_of(fields.get("model")))
 

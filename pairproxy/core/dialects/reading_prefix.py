@@ -1,0 +1,122 @@
+"""The prompt of a body as chained hashes of its blocks: what engines' prefix caches are compared by.
+
+The text is brought into one order and spelling first (tools, system, messages), so that the next request of a
+conversation begins as this one did, whatever its client does to the JSON around it. The hashes of two
+dialects need not agree. They are the same on every node and in every life of a daemon; no text leaves here.
+"""
+
+import struct
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from pairproxy.core.dialects.reading_json import Fields
+from pairproxy.core.dialects.reading_prompt import MEDIA_TOKENS
+from pairproxy.core.models import BLOCK_TOKENS
+
+CHARACTERS_PER_TOKEN = 4  # as prompts are measured (reading), so that both are wrong in the same way
+BLOCK_BYTES = BLOCK_TOKENS * CHARACTERS_PER_TOKEN  # of UTF-8
+BLOCKS_LIMIT = 8192  # half a million tokens, more than any window; what is beyond is not compared
+TEXT_LIMIT = BLOCKS_LIMIT * BLOCK_BYTES
+JSON_BYTES = 32 * 2**20  # of one field; a larger one holds images for the most part, and is not compared
+
+FIRST, SYSTEM = ("tools", "functions"), ("system", "system_prompt", "instructions")
+LAST = ("images", "input_extra", "messages", "input", "prompt", "suffix")
+"""The fields in the order in which the usual chat templates write them."""
+ROLE = "role"
+MEDIA = frozenset({
+    "images", "image_url", "data_url", "video_url", "audio_url", "source", "input_audio", "file",
+})  # fmt: skip
+UNREAD = frozenset({"cache_control"})
+"""What tells the engine something beside the prompt, and moves from message to message."""
+
+_START = bytes(8)
+_DEPTH = 6  # a text in a result of a tool in a message is at 5; what is deeper is written as JSON
+_FIELD, _ITEM = b"\x1f", b"\x1e"  # never in a text that a person writes
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def prefix_of(fields: Fields) -> tuple[int, ...]:
+    """64-bit hashes, each of a full block of BLOCK_BYTES and all before it; () for what cannot be read."""
+    try:
+        return chained(_canonical(fields))
+    except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
+        return ()
+
+
+def chained(text: bytes) -> tuple[int, ...]:
+    """The hashes of the full blocks of a text, first to last: BLAKE2b (RFC 7693) of 8 bytes."""
+    count = min(len(text) // BLOCK_BYTES, BLOCKS_LIMIT)
+    last, found = _START, []
+    for end in range(BLOCK_BYTES, count * BLOCK_BYTES + 1, BLOCK_BYTES):
+        last = blake2b(text[end - BLOCK_BYTES : end], digest_size=8, salt=last).digest()
+        found.append(last)
+    return struct.unpack(f">{count}Q", b"".join(found))
+
+
+def _canonical(fields: Fields) -> bytes:
+    """The text of a prompt. Tools are taken as they are spelled: a client spells them the same each time."""
+    writer = _Writer()
+    for key in FIRST:
+        if key in fields:
+            writer.add(bytes(fields[key]))
+    for key in SYSTEM + LAST:
+        value = fields.get(key)
+        if value is not None and len(memoryview(value)) <= JSON_BYTES:
+            writer.add(_ITEM + key.encode() + _ITEM)
+            writer.write({key: _decode(value)} if key in MEDIA else _decode(value), 0)
+    return b"".join(writer.pieces)
+
+
+class _Writer:
+    """Writes JSON values as text, up to TEXT_LIMIT."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self._size = 0
+
+    def add(self, piece: bytes) -> None:
+        self.pieces.append(piece)
+        self._size += len(piece)
+
+    def write(self, value: Any, depth: int) -> None:
+        if self._size > TEXT_LIMIT or value is None:
+            return
+        if isinstance(value, str):
+            self.add(value.encode("utf-8", "surrogatepass"))
+        elif isinstance(value, list) and depth < _DEPTH and (not value or isinstance(value[0], str | dict)):
+            for item in value:
+                self._write_item(item, depth + 1)
+        elif isinstance(value, dict) and depth < _DEPTH:
+            self._write_fields(value, depth + 1)
+        else:
+            self.add(_encode(value))
+
+    def _write_item(self, item: Any, depth: int) -> None:
+        """A message, or a part of one: clients write one text as itself or as a part, by turns."""
+        if isinstance(item, dict) and item.get("type") == "text" and "text" in item:
+            self.write(item["text"], depth)
+        else:
+            self.add(_ITEM)
+            self.write(item, depth)
+
+    def _write_fields(self, fields: dict[str, Any], depth: int) -> None:
+        if role := fields.get(ROLE):
+            self.write(role, depth)  # before what is said, as every template has it
+        for key in sorted(fields):
+            value = fields[key]
+            if not value or key == ROLE or key in UNREAD:
+                continue
+            self.add(_FIELD + key.encode("utf-8", "surrogatepass") + _FIELD)
+            if key in MEDIA:
+                self._write_media(value if isinstance(value, list) else [value])
+            else:
+                self.write(value, depth)
+
+    def _write_media(self, media: list[Any]) -> None:
+        """The name of each, as long as a text of its tokens: its share of the prompt is right."""
+        for one in media:
+            name = blake2b(_encode(one), digest_size=8).hexdigest().encode()
+            self.add(name * (MEDIA_TOKENS * CHARACTERS_PER_TOKEN // len(name)))
