@@ -29,7 +29,10 @@ class SimulatedNode:
         self.scheduler = Scheduler(sim.node, rules)
         self.ledger = Ledger(UNBOUNDED, UNBOUNDED)
         self.engines = {engine.engine: engine for engine in sim.engines}
-        self.gpus = {engine.engine: SimulatedGpu(engine.slots) for engine in sim.engines}
+        self.gpus = {
+            engine.engine: SimulatedGpu(engine.slots, engine.cache_tokens, engine.interference)
+            for engine in sim.engines
+        }
         self.running: dict[AttemptId, Place] = {}  # sent from here as their origin, not over
         self.begun: set[AttemptId] = set()  # of these, the ones with a first byte
         self.guests: dict[RequestId, tuple[NodeId, AttemptId]] = {}  # request here -> attempt at its origin
@@ -54,8 +57,8 @@ class SimulatedNode:
                     usage = Usage(
                         prompt_tokens=MEASURED_TOKENS,
                         output_tokens=MEASURED_TOKENS,
-                        prefill_s=MEASURED_TOKENS / rates.prefill,
-                        decode_s=MEASURED_TOKENS / rates.decode,
+                        prefill_s=MEASURED_TOKENS / (rates.prefill * engine.measured),
+                        decode_s=MEASURED_TOKENS / (rates.decode * engine.measured),
                         load_s=rates.load_s,
                     )
                     yield SpeedMeasured(at, engine.engine, model, usage)
@@ -72,8 +75,18 @@ class SimulatedNode:
         self._advance(engine, at)
         rates = self.engines[engine].rates[request.model]
         gpu = self.gpus[engine]
-        gpu.start(at, attempt, request.model, rates, request.prompt_tokens, request.output_tokens)
+        gpu.start(
+            at, attempt, request.model, rates, request.prompt_tokens, request.output_tokens,
+            request.blocks, request.reply_blocks,
+        )  # fmt: skip
         self._set_tick(engine)
+
+    def set_pace(self, pace: float, at: float) -> None:
+        """Let all engines work at ``pace`` times their rates from now on."""
+        for engine, gpu in self.gpus.items():
+            self._advance(engine, at)
+            gpu.set_pace(pace)
+            self._set_tick(engine)
 
     def stop(self, at: float, attempt: AttemptId) -> None:
         """Let the engine that works on an attempt drop it, unless it ends in this moment."""

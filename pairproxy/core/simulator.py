@@ -4,7 +4,8 @@
                     ^                                              |
                     '-- state documents, refusals, first bytes, ends, each after the network's delay
 
-Nothing sleeps, and nothing is random but the phases of the heartbeats: the same input gives the same result.
+Nothing sleeps, and nothing is random but the phases of the heartbeats and what the network loses: the same
+input gives the same result.
 """
 
 from collections.abc import Sequence
@@ -30,17 +31,19 @@ from pairproxy.core.events import (
 from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import AttemptId, EngineId, NodeId, Outcome, Place, RequestId, Usage
 from pairproxy.core.simulated_gpu import Phase, Reached
+from pairproxy.core.simulated_network import SimulatedNetwork
 from pairproxy.core.simulated_node import SimulatedNode
 from pairproxy.core.simulated_request import (
     as_its_origin_reads,
+    ended_by,
     guest_name,
     index_of,
     name_of,
-    phase_event,
+    phase_events,
     request_of,
 )
-from pairproxy.core.virtual_clock import Act, VirtualClock
-from pairproxy.core.workload import Network, SimNode, SimRequest, SimResult
+from pairproxy.core.virtual_clock import VirtualClock
+from pairproxy.core.workload import Network, SimNode, SimRequest, SimResult, check_workload
 
 INTRODUCTION_S = 1.0  # before the first arrival the nodes get to know each other
 
@@ -56,15 +59,16 @@ def simulate(
 ) -> SimResult:
     """Run the requests through the nodes' schedulers until every one has ended.
 
-    ``knows_speeds``: each engine was measured before the first arrival; else it starts at the prior of its
-    kind. Raises ValueError for names that clash or an origin that is unknown or will be lost; RuntimeError
-    if an engine is given more than its slots or a request can never end: both are faults of the scheduler.
+    A burst is requests with the same ``at``, a chain requests each ``after`` the one before. The policy is in
+    the ``rules``; one node alone is the same call with that node, and the requests asked there
+    (core.experiments.alone). ``knows_speeds``: each engine was measured before the first arrival; else it
+    starts at the prior of its kind.
+
+    Raises ValueError for names that clash, an origin that is unknown or will be lost, or a request that
+    follows a later one; RuntimeError if an engine is given more than its slots or a request can never end:
+    both are faults of the scheduler.
     """
-    origins = {request.origin for request in requests}
-    if not requests or not origins <= {sim.node for sim in nodes if sim.lost_at is None}:
-        raise ValueError("requests must arrive, at nodes that are there and stay")
-    if len({sim.node[:8] for sim in nodes}) < len(nodes):
-        raise ValueError("the names of the nodes must differ in their first eight characters")
+    check_workload(nodes, requests)
     world = _World(nodes, requests, rules or Rules(), Random(seed), network or Network())
     world.introduce(knows_speeds)
     world.run()
@@ -84,10 +88,12 @@ class _World:
     ) -> None:
         self._clock = VirtualClock()
         self._nodes = {sim.node: SimulatedNode(sim, rules, self._clock, self._reach) for sim in nodes}
+        self._wire = SimulatedNetwork(network, self._clock, random, self._hear)
         self._requests = requests
         self._network = network
-        self._random = random
         self._to_come = len(requests)
+        self._followers: dict[RequestId, list[int]] = {}
+        self._cached = [0] * len(requests)
         self._order: list[tuple[int, NodeId]] = []
         self._refused = 0
 
@@ -97,12 +103,17 @@ class _World:
         for node in self._nodes.values():
             for event in node.introduction(at, knows_speeds):
                 self._tell(node, event)
-            beat_at = at + self._random.uniform(0.0, self._network.heartbeat_s)
-            self._clock.at(beat_at, partial(self._beat, node), is_heartbeat=True)
+            self._wire.begin_heartbeat(node, self._nodes.values(), at)
             if node.sim.lost_at is not None:
                 self._clock.at(node.sim.lost_at, partial(self._lose, node))
+            for slowdown in node.sim.slowed:
+                self._clock.at(slowdown.from_s, partial(node.set_pace, slowdown.pace), is_heartbeat=True)
+                self._clock.at(slowdown.to_s, partial(node.set_pace, 1.0), is_heartbeat=True)
         for index, request in enumerate(self._requests):
-            self._clock.at(request.at, partial(self._arrive, index))
+            if request.after is None:
+                self._clock.at(request.at, partial(self._arrive, index))
+            else:
+                self._followers.setdefault(name_of(request.after), []).append(index)
 
     def run(self) -> None:
         """Work off the agenda until every request has ended."""
@@ -126,6 +137,8 @@ class _World:
                 for node in self._nodes.values()
                 for engine, gpu in node.gpus.items()
             },
+            cached_tokens=tuple(self._cached),
+            prompt_tokens=tuple(request.prompt_tokens for request in self._requests),
         )
 
     def _tell(self, node: SimulatedNode, event: Event) -> None:
@@ -139,11 +152,12 @@ class _World:
         if wakeup is not None and wakeup != node.next_alarm:
             self._clock.at(wakeup, partial(self._wake, node))
         node.next_alarm = wakeup
-        if (commands or not isinstance(event, NodeReported | TimePassed)) and not node.will_publish:
-            node.will_publish = True
-            self._clock.at(
-                event.at + self._network.coalesce_s, partial(self._publish, node), is_heartbeat=True
-            )
+        if commands or not isinstance(event, NodeReported | TimePassed):
+            self._wire.will_publish(node, self._nodes.values(), event.at)
+        for ended in ended_by(event, commands):
+            for index in self._followers.pop(ended, ()):
+                follower = self._requests[index]
+                self._clock.at(max(event.at + follower.think_s, follower.at), partial(self._arrive, index))
 
     def _wake(self, node: SimulatedNode, at: float) -> None:
         if node.next_alarm == at:
@@ -157,7 +171,9 @@ class _World:
             case Refuse(request, error) if request in node.guests:
                 origin, attempt = node.guests.pop(request)
                 self._refused += isinstance(error, SlotsTaken)
-                self._later(at, partial(self._fail, self._nodes[origin], attempt, as_its_origin_reads(error)))
+                self._wire.later(
+                    at, partial(self._fail, self._nodes[origin], attempt, as_its_origin_reads(error))
+                )
             case BreakOff(attempt, error):
                 self._fail(node, attempt, error, at)
             case _:
@@ -170,13 +186,14 @@ class _World:
         if place.node == node.id:
             node.start(at, attempt, place.engine, self._workload(node, attempt))
         else:
-            self._later(at, partial(self._visit, node, attempt, place))
+            self._wire.later(at, partial(self._visit, node, attempt, place))
 
     def _workload(self, node: SimulatedNode, attempt: AttemptId) -> SimRequest:
-        _, at_origin = node.guests.get(attempt.request, (node.id, attempt))
-        return self._requests[index_of(at_origin.request)]
+        return self._requests[self._index(node, attempt)]
 
-    # --- clients
+    def _index(self, node: SimulatedNode, attempt: AttemptId) -> int:
+        _, at_origin = node.guests.get(attempt.request, (node.id, attempt))
+        return index_of(at_origin.request)
 
     def _arrive(self, index: int, at: float) -> None:
         self._to_come -= 1
@@ -197,7 +214,7 @@ class _World:
         else:
             self._tell(node, RequestAbandoned(at, request))
             guest = guest_name(node.id, attempt)
-            self._later(at, partial(self._abandon, self._nodes[place.node], guest, AttemptId(guest, 1)))
+            self._wire.later(at, partial(self._abandon, self._nodes[place.node], guest, AttemptId(guest, 1)))
 
     def _abandon(self, node: SimulatedNode, request: RequestId, attempt: AttemptId | None, at: float) -> None:
         is_running = attempt is not None and node.engine_of(attempt) is not None
@@ -213,47 +230,48 @@ class _World:
             node.settling.remove(attempt)
             self._tell(node, EngineSettled(at, attempt))
 
-    # --- GPUs ---------------------------------------------------------------------------------------------
-
     def _reach(self, node: SimulatedNode, engine: EngineId, reached: Reached) -> None:
-        at, attempt, _ = reached
-        if reached.phase is Phase.LOAD:
+        at, attempt, phase, cached = reached
+        told = cached if node.engines[engine].tells_cached else None
+        if phase is Phase.LOAD:
+            if attempt not in node.settling:
+                self._cached[self._index(node, attempt)] = cached
             if not node.engines[engine].is_loaded:
                 self._tell(node, EngineReported(at, node.report(node.engines[engine], at)))
         elif attempt in node.settling:
-            if reached.phase is Phase.DECODE:
+            if phase is Phase.DECODE:
                 node.settling.remove(attempt)
                 self._tell(node, EngineSettled(at, attempt))
         elif attempt.request in node.guests:
             origin, at_origin = node.guests[attempt.request]
-            self._later(at, partial(self._answer, self._nodes[origin], at_origin, reached.phase))
-            self._tell(node, phase_event(at, attempt, reached.phase, self._workload(node, attempt)))
-            if reached.phase is Phase.DECODE:
+            self._wire.later(at, partial(self._answer, self._nodes[origin], at_origin, phase, told))
+            for event in phase_events(at, attempt, phase, self._workload(node, attempt), told):
+                self._tell(node, event)
+            if phase is Phase.DECODE:
                 del node.guests[attempt.request]
         else:
-            self._answer(node, attempt, reached.phase, at)
+            self._answer(node, attempt, phase, told, at)
 
-    def _answer(self, node: SimulatedNode, attempt: AttemptId, phase: Phase, at: float) -> None:
+    def _answer(
+        self, node: SimulatedNode, attempt: AttemptId, phase: Phase, cached: int | None, at: float
+    ) -> None:
         """The origin sees the first byte or the end of a reply."""
         if attempt not in node.running:
             return
-        if phase is Phase.PREFILL:
-            node.begun.add(attempt)
-        else:
+        wanted = self._workload(node, attempt)
+        if phase is Phase.DECODE:
             del node.running[attempt]
-        self._tell(node, phase_event(at, attempt, phase, self._workload(node, attempt)))
-
-    # --- between nodes --------------------------------------------------------------------------------------
-
-    def _later(self, at: float, act: Act, *, is_heartbeat: bool = False) -> None:
-        self._clock.at(at + self._network.delay_s, act, is_heartbeat=is_heartbeat)
+        elif wanted.is_streaming:
+            node.begun.add(attempt)
+        for event in phase_events(at, attempt, phase, wanted, cached):
+            self._tell(node, event)
 
     def _visit(self, origin: SimulatedNode, attempt: AttemptId, place: Place, at: float) -> None:
         """A request comes to a peer."""
         peer = self._nodes[place.node]
-        if peer.is_lost:
+        if peer.is_lost or self._wire.is_cut():
             error = Unreachable("Nothing answers at the node. See whether it runs.")
-            self._later(at, partial(self._fail, origin, attempt, error))
+            self._wire.later(at, partial(self._fail, origin, attempt, error))
             return
         guest = guest_name(origin.id, attempt)
         peer.guests[guest] = (origin.id, attempt)
@@ -269,22 +287,9 @@ class _World:
         else:
             self._tell(node, AttemptFailed(at, attempt, error))
 
-    def _publish(self, node: SimulatedNode, at: float) -> None:
-        node.will_publish = False
-        for peer in self._nodes.values():
-            if peer is not node and not node.is_lost:
-                node.published += 1
-                document = node.scheduler.document_for(peer.id, "1", node.published, node.id, at)
-                self._later(at, partial(self._hear, peer, document), is_heartbeat=True)
-
-    def _beat(self, node: SimulatedNode, at: float) -> None:
-        self._publish(node, at)
-        self._clock.at(at + self._network.heartbeat_s, partial(self._beat, node), is_heartbeat=True)
-
     def _lose(self, node: SimulatedNode, at: float) -> None:
         node.is_lost = True
-        for peer in self._nodes.values():
-            self._clock.at(at + self._network.lost_after_s, partial(self._hear, peer, node.id))
+        self._wire.fall_silent(node, self._nodes.values(), at)
 
     def _hear(self, node: SimulatedNode, news: StateDocument | NodeId, at: float) -> None:
         """A document of a peer, or the end of patience with a silent one."""

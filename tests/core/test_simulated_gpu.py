@@ -79,6 +79,64 @@ def test_more_than_the_slots_is_a_fault() -> None:
         machine.start(0.0, attempt("r2"), M, RATES, 1, 1)
 
 
+def test_a_cached_start_is_not_read_again() -> None:
+    """At the next reading of it; while the first is under way it is not there yet."""
+    machine = SimulatedGpu(4, cache_tokens=640)
+    machine.preload(0.0, M)
+    machine.start(0.0, attempt("r1"), M, RATES, 100, 28, (1,), (2,))
+    machine.advance(0.5)
+    machine.start(0.5, attempt("too early"), M, RATES, 100, 0, (1,))
+    machine.advance(20.0)
+    machine.start(20.0, attempt("r2"), M, RATES, 228, 10, (1, 2, 3))
+    reached = [(one.at, one.cached_tokens) for one in machine.advance(30.0) if one.attempt.request == "r2"]
+    assert [cached for _, cached in reached] == [128, 128, 128]
+    assert [at for at, _ in reached] == pytest.approx([20.0, 21.0, 22.0])
+
+
+def test_one_token_at_least_is_read() -> None:
+    """Also of a prompt that is cached to its end."""
+    machine = SimulatedGpu(1, cache_tokens=640)
+    machine.preload(0.0, M)
+    for start in (0.0, 10.0):
+        machine.start(start, attempt(f"at {start}"), M, RATES, 64, 0, (1,))
+        reached = machine.advance(start + 5.0)
+    assert reached[-1].cached_tokens == 63
+    assert reached[-1].at == pytest.approx(10.01)
+
+
+def test_a_dropped_request_gives_its_blocks_back() -> None:
+    """What it had not read to its end is not cached."""
+    machine = SimulatedGpu(1, cache_tokens=64)
+    machine.preload(0.0, M)
+    machine.start(0.0, attempt("r1"), M, RATES, 128, 0, (1, 2))
+    machine.advance(1.0)
+    machine.stop(attempt("r1"))
+    machine.start(1.0, attempt("r2"), M, RATES, 64, 0, (1,))
+    assert machine.advance(5.0)[-1].cached_tokens == 0
+
+
+def test_reading_and_writing_slow_each_other() -> None:
+    """By the factor that is set, while both go on and no longer."""
+    machine = SimulatedGpu(2, interference=2.0)
+    machine.preload(0.0, M)
+    rates = Rates(prefill=100.0, decode=10.0, beta=0.0)
+    machine.start(0.0, attempt("writes"), M, rates, 0, 30)
+    machine.advance(1.0)
+    machine.start(1.0, attempt("reads"), M, rates, 100, 0)
+    reached = {(str(one.attempt.request), one.phase): one.at for one in machine.advance(9.0)}
+    assert reached["reads", Phase.PREFILL] == pytest.approx(3.0)
+    assert reached["writes", Phase.DECODE] == pytest.approx(4.0)
+
+
+def test_a_machine_in_use_is_slower() -> None:
+    """From the moment its pace changes; the work that was done stays done."""
+    machine = gpu(1)
+    machine.start(0.0, attempt("r"), M, RATES, 100, 20)
+    machine.advance(2.0)
+    machine.set_pace(0.5)
+    assert times(machine, Phase.DECODE) == pytest.approx({"r": 2.0 + 2.0})
+
+
 @given(
     works=st.lists(
         st.tuples(st.floats(0, 50), st.integers(0, 500), st.integers(0, 50)), min_size=1, max_size=8

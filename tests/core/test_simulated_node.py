@@ -50,6 +50,27 @@ def test_measured_speeds_are_the_true_ones() -> None:
     assert (rates.prefill, rates.decode, rates.load_s) == pytest.approx((100.0, 10.0, 5.0))
 
 
+def test_a_calibration_can_be_off() -> None:
+    """The node believes what it measured, and works at its true rates."""
+    world = World(SimNode.of("a", 3, RATES, measured=2.0))
+    for event in world.node.introduction(0.0, knows_speeds=True):
+        world.node.scheduler.handle(event)
+    assert world.node.scheduler.local.rates(ENGINE, MODEL).decode == pytest.approx(20.0)
+    world.node.start(0.0, AttemptId(RequestId("r"), 1), ENGINE, WORK)
+    world.run()
+    assert world.told[-1][1].at == pytest.approx(3.0)
+
+
+def test_a_node_can_be_slowed() -> None:
+    """From a moment on all that runs there goes slower."""
+    world = World(SimNode.of("a", 1, RATES))
+    list(world.node.introduction(-1.0, knows_speeds=True))
+    world.node.start(0.0, AttemptId(RequestId("r"), 1), ENGINE, WORK)
+    world.clock.at(2.0, lambda at: world.node.set_pace(0.5, at))
+    world.run()
+    assert world.told[-1][1].at == pytest.approx(4.0)
+
+
 def test_phases_are_told_as_they_end() -> None:
     """Each at its time, from whichever engine; a stopped request ends silently."""
     cpu = EngineId("cpu")
