@@ -1,5 +1,6 @@
 """All that one node knows about itself, its peers and its requests: what the parts of the scheduler share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pairproxy.core.avoidance import Avoidance
@@ -44,6 +45,29 @@ class Knowledge:
     def has_place(self, waiting: Waiting, at: float) -> bool:
         """Whether any place works, free or not, that the request may still try."""
         return any(True for _ in self.pricing.places(waiting.request, waiting.excluded, at))
+
+    def place_finder(self, at: float) -> Callable[[Waiting], bool]:
+        """has_place() for the whole queue at one moment.
+
+        Requests that differ in size only are asked about once: where a larger one fits, a smaller one does.
+        """
+        largest: dict[tuple[object, ...], int] = {}
+
+        def has_place(waiting: Waiting) -> bool:
+            request = waiting.request
+            kind = (
+                request.model, request.path, request.engine, request.local_only, request.stays, request.needs,
+                request.coding, request.context_tokens, request.origin, frozenset(waiting.excluded),
+            )  # fmt: skip
+            size = request.prompt_tokens + (request.max_output_tokens or 0)
+            if size <= largest.get(kind, -1):
+                return True
+            found = self.has_place(waiting, at)
+            if found:
+                largest[kind] = size
+            return found
+
+        return has_place
 
     def is_here(self, request: RequestId) -> bool:
         """Whether a request by this id waits or holds a slot: a second one would be counted as the first."""

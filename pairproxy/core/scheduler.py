@@ -187,7 +187,7 @@ class Scheduler:
 
     def _refuse_overdue(self, at: float, commands: list[Command]) -> None:
         queue = self._knows.queue
-        for waiting in queue.take_overdue(at, lambda waiting: self._knows.has_place(waiting, at)):
+        for waiting in queue.take_overdue(at, self._knows.place_finder(at)):
             late = stopping() if queue.is_closed else self._too_late(waiting, at)
             commands.append(Refuse(waiting.request.id, waiting.last_error or late))
 
