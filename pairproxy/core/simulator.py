@@ -93,6 +93,7 @@ class _World:
         self._network = network
         self._to_come = len(requests)
         self._followers: dict[RequestId, list[int]] = {}
+        self._to_end: list[int] = []  # per request, how many of those that it follows have not ended
         self._cached = [0] * len(requests)
         self._order: list[tuple[int, NodeId]] = []
         self._refused = 0
@@ -110,10 +111,11 @@ class _World:
                 self._clock.at(slowdown.from_s, partial(node.set_pace, slowdown.pace), is_heartbeat=True)
                 self._clock.at(slowdown.to_s, partial(node.set_pace, 1.0), is_heartbeat=True)
         for index, request in enumerate(self._requests):
-            if request.after is None:
+            for before in request.waits_for:
+                self._followers.setdefault(name_of(before), []).append(index)
+            self._to_end.append(len(request.waits_for))
+            if not request.waits_for:
                 self._clock.at(request.at, partial(self._arrive, index))
-            else:
-                self._followers.setdefault(name_of(request.after), []).append(index)
 
     def run(self) -> None:
         """Work off the agenda until every request has ended."""
@@ -156,8 +158,10 @@ class _World:
             self._wire.will_publish(node, self._nodes.values(), event.at)
         for ended in ended_by(event, commands):
             for index in self._followers.pop(ended, ()):
-                follower = self._requests[index]
-                self._clock.at(max(event.at + follower.think_s, follower.at), partial(self._arrive, index))
+                self._to_end[index] -= 1
+                wanted = self._requests[index]
+                if not self._to_end[index]:
+                    self._clock.at(max(event.at + wanted.think_s, wanted.at), partial(self._arrive, index))
 
     def _wake(self, node: SimulatedNode, at: float) -> None:
         if node.next_alarm == at:

@@ -76,9 +76,10 @@ class SimRequest:
     """One request; the scheduler learns of ``output_tokens`` only when the reply has ended.
 
     A request with ``after`` follows another one in a closed loop: it arrives ``think_s`` (a tool at work)
-    after the request of that index has ended in whatever way, and not before ``at``. ``blocks`` are the
-    chained hashes of the full blocks of its prompt, 64 tokens each (core.models.BLOCK_TOKENS);
-    ``reply_blocks`` are those that its reply completes, with which the prompt of the next step goes on.
+    after the request of that index has ended in whatever way, and not before ``at``; with ``joins``, after
+    the last of these too, as an agent that waits for its sub-agents. ``blocks`` are the chained hashes of the
+    full blocks of its prompt, 64 tokens each (core.models.BLOCK_TOKENS); ``reply_blocks`` are those that its
+    reply completes, with which the prompt of the next step goes on.
     """
 
     at: float
@@ -91,11 +92,17 @@ class SimRequest:
     leaves_after_s: float | None = None  # the client's patience, from its arrival on
     after: int | None = None
     think_s: float = 0.0
+    joins: tuple[int, ...] = ()
     blocks: tuple[int, ...] = ()
     reply_blocks: tuple[int, ...] = ()
     run: str | None = None
     chain: str = ""
     is_streaming: bool = True
+
+    @property
+    def waits_for(self) -> tuple[int, ...]:
+        """The indices of all the requests that it follows."""
+        return self.joins if self.after is None else (self.after, *self.joins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +162,7 @@ def check_workload(nodes: Sequence[SimNode], requests: Sequence[SimRequest]) -> 
     origins = {request.origin for request in requests}
     if not requests or not origins <= {sim.node for sim in nodes if sim.lost_at is None}:
         raise ValueError("requests must arrive, at nodes that are there and stay")
-    if not all(one.after is None or 0 <= one.after < index for index, one in enumerate(requests)):
+    if not all(0 <= before < index for index, one in enumerate(requests) for before in one.waits_for):
         raise ValueError("a request must stand behind the one that it follows")
     if len({sim.node[:8] for sim in nodes}) < len(nodes):
         raise ValueError("the names of the nodes must differ in their first eight characters")

@@ -39,6 +39,14 @@ def test_a_step_also_follows_one_that_ended_badly() -> None:
     assert result.records[1].arrived_at == pytest.approx(3.0)
 
 
+def test_an_agent_waits_for_all_of_its_sub_agents() -> None:
+    """The step that needs their results comes after the last of them."""
+    first = SimRequest(0.0, A, 100, 10)
+    subs = [replace(first, after=0, output_tokens=10 * index) for index in (1, 5, 2)]
+    result = simulate([SimNode.of("a", 4, RATES)], [first, *subs, replace(first, after=0, joins=(1, 2, 3))])
+    assert result.records[4].arrived_at == pytest.approx(max(one.ended_at for one in result.records[:4]))
+
+
 def test_a_chain_finds_what_it_left_in_the_cache() -> None:
     """The prompt before and its reply; the engine tells it, and the result counts it exactly."""
     cached = simulate([SimNode.of("a", 1, RATES, cache_tokens=10_000)], chain(3))
