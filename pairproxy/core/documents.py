@@ -70,13 +70,14 @@ class EngineReport:
     slots: int
     replicas: tuple[tuple[Replica, bool], ...]  # (replica, is it loaded)
     catalogue: tuple[CatalogueEntry, ...] = ()
+    cache_tokens: int | None = None  # of prompts that it keeps beside its slots; None: it does not say
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixNews:
     """What became of an engine's prefix index since the document that this reader got before.
 
-    The hashes are those of Request.prefix. ``since`` is the ``version`` the reader must have to apply it;
+    The hashes are those of Request.prefix, each combined with its model (core.prefix_news). ``since`` is the ``version`` the reader must have to apply it;
     0: it is the whole index. A reader that has another version forgets what it has, until a whole one comes.
     """
 
@@ -104,6 +105,7 @@ class Wanted:
     decode_tokens: float
     oldest_age_s: float
     prefixes: tuple[int, ...] = ()  # of the oldest ones, the last hash of each; at most eight
+    yours: int = 0  # of the count, those that the plan would send to the reader of this document now
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,9 @@ class EngineState:
     frees_in_s: tuple[float, ...]  # expected seconds until each slot busy with others' requests is free
     replicas: tuple[ReplicaState, ...]
     prefixes: PrefixNews | None = None  # None: nothing new, or none are kept
+    cache_confidence: float = 1.0  # tokens found in its cache for each that the prefixes promise
     promises: tuple[Promise, ...] = ()
+    asks: bool = False  # its slots are promised: the reader says in ``wanted`` that it wants one, and waits
     foreign: int = 0  # slots that are not offered because somebody uses the machine beside us
 
 

@@ -46,9 +46,14 @@ MIN_REMAINING_S = 0.05  # a request that outlived its prediction still holds its
 
 
 def price(
-    occupancy: Occupancy, state: ReplicaState, prompt: int, output: float, long_output: float
+    occupancy: Occupancy,
+    state: ReplicaState,
+    prompt: int,
+    output: float,
+    long_output: float,
+    cached: int = 0,
 ) -> Candidate:
-    """What ``prompt`` tokens in and ``output`` tokens out would cost at a place.
+    """What ``prompt`` tokens in and ``output`` tokens out would cost where ``cached`` of the former are held.
 
     ``long_output`` is the length that hardly any reply exceeds; what it costs more is the candidate's margin.
     """
@@ -59,10 +64,11 @@ def price(
         place=occupancy.place,
         wait_s=occupancy.wait_s,
         load_s=0.0 if state.is_loaded else rates.load_s,
-        prefill_s=prompt / rates.prefill,
+        prefill_s=(prompt - cached) / rates.prefill,
         decode_s=output / rate,
         in_flight=occupancy.in_flight,
         slots=occupancy.slots,
         margin_s=(long_output - output) / rate,
         called=state.replica.called,
+        cached_tokens=cached,
     )
