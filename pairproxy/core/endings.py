@@ -32,10 +32,9 @@ class Endings:
         knows.served.pop(event.attempt.request, None)
         model, usage = running.request.model, event.usage
         if event.outcome is Outcome.DONE:
-            knows.local.costs.learn_output(model, usage.output_tokens or 0)
+            knows.local.costs.learn_output(running.request, usage.output_tokens or 0)
             if running.place.node == knows.own and running.first_byte_at is not None:
-                ttft_s, alone_s = running.measured(usage, len(knows.running.at_place(running.place)))
-                knows.local.learn(running.place.engine, model, usage, ttft_s, alone_s)
+                knows.local.learn(running.place.engine, model, usage, running.timing(usage))
         self._release(running, event.settled)
 
     def failed(self, event: AttemptFailed) -> list[Command]:

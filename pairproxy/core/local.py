@@ -9,6 +9,7 @@ from pairproxy.core.costs import Costs
 from pairproxy.core.documents import EngineCatalogue, EngineReport, EngineState, NodeCatalogue, ReplicaState
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Rates, Replica, Usage
 from pairproxy.core.running import Running, RunningTable
+from pairproxy.core.timing import Timing
 
 MOST_LOST = 32  # engines that are remembered while they do not answer; no machine runs more
 
@@ -38,15 +39,18 @@ class LocalEngines:
                 self._lost.popitem(last=False)
         self._catalogue = None
 
-    def learn(self, engine: EngineId, model: ModelName, usage: Usage, ttft_s: float, alone_s: float) -> None:
+    def learn(
+        self, engine: EngineId, model: ModelName, usage: Usage, timing: Timing, *, is_cold: bool = False
+    ) -> None:
         """Take in one finished request (Costs.learn)."""
         report = self._reports.get(engine)
-        self.costs.learn(engine, model, usage, ttft_s, alone_s, kind=report.kind if report else "")
+        kind = report.kind if report else ""
+        self.costs.learn(engine, model, usage, timing, kind=kind, is_cold=is_cold)
 
     def measured(self, engine: EngineId, model: ModelName, usage: Usage) -> None:
         """Take in a calibration: it read all of its prompt anew, also where the engine does not say so."""
         exact = replace(usage, cached_tokens=usage.cached_tokens or 0)
-        self.learn(engine, model, exact, usage.prefill_s or 0.0, usage.decode_s or 0.0)
+        self.learn(engine, model, exact, Timing())
 
     def get(self, engine: EngineId) -> EngineReport | None:
         """The latest report of an engine; None while it does not answer."""

@@ -1,6 +1,6 @@
 """Frozen values that the whole product speaks in. Durations are seconds, sizes tokens unless named."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, NewType
 
@@ -126,6 +126,7 @@ class Usage:
     prefill_s: float | None = None
     decode_s: float | None = None
     load_s: float | None = None
+    records: int | None = field(default=None, compare=False)  # about how many a stream came in
 
 
 @dataclass(frozen=True, slots=True)

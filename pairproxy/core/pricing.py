@@ -51,8 +51,8 @@ class Pricing:
         self, request: Request, excluded: Collection[Place], occupancies: dict[Place, Occupancy], at: float
     ) -> list[Candidate]:
         """Where the request may run, priced. Avoided places only if there are no others."""
-        costs, limit = self._local.costs, request.max_output_tokens
-        output, long = costs.expected_output(request.model, limit), costs.long_output(request.model, limit)
+        costs = self._local.costs
+        output, long = costs.expected_output(request), costs.long_output(request)
         priced: list[Candidate] = []
         last_resort: list[Candidate] = []
         for place, state in self.places(request, excluded, at):

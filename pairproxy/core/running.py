@@ -1,10 +1,12 @@
 """What runs now: every attempt of this origin, and every request that runs on an engine of this node."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pairproxy.core.models import AttemptId, NodeId, Place, Rates, Request, Usage
+from pairproxy.core.timing import Timing
 
+IN_LUMPS = 8  # records: a stream of fewer was held back by its engine, as a call of a tool is
 LATE_TIMES = 3.0  # one reply in twenty is three times as long as the mean (log-normal of spread 1)
 
 
@@ -19,7 +21,10 @@ class Running:
     dispatched_at: float
     expected_s: float  # service, as predicted at dispatch
     first_byte_at: float | None = None
-    alone_s: float = 0.0  # decoding time, corrected for company (costs.Costs.learn)
+    reading_s: float = 0.0  # before the first byte, divided by how many read their prompts at once
+    beside_s: float = 0.0  # of the time before the first byte, that in which others decoded
+    before_s: dict[int, float] = field(default_factory=dict)  # until the first byte, by how many ran
+    company_s: dict[int, float] = field(default_factory=dict)  # from then on, by how many ran
     was_cold: bool = False  # whether its model had to be loaded first
     is_settling: bool = False  # over for its client, but the engine may still be at it
 
@@ -32,27 +37,48 @@ class Running:
         ran_s = at - self.dispatched_at
         return max(self.expected_s - ran_s, ran_s - LATE_TIMES * self.expected_s)
 
-    def measured(self, usage: Usage, company: int) -> tuple[float, float]:
-        """(seconds to the first byte, decoding seconds corrected for company) for Costs.learn; 0.0: unknown.
+    def timing(self, usage: Usage) -> Timing:
+        """What its end teaches about the speed of its engine.
 
-        A streamed reply shows both. One that comes in one piece came after all of its work: what the engine
-        does not say itself is the whole time, less the reading that was expected. ``company``: running there.
+        A stream shows its reading and its writing. A reply that comes in one piece, or in a few, came after
+        all of its work: what the engine does not say itself is the whole time, less the reading expected.
         A cold model's first byte says more of loading than of reading the prompt.
         """
         if self.first_byte_at is None:
-            return 0.0, 0.0
+            return Timing()
         waited_s = self.first_byte_at - self.dispatched_at
-        if self.request.is_streaming or not usage.output_tokens:
-            return 0.0 if self.was_cold else waited_s, self.alone_s
-        decode_s = usage.decode_s
-        if decode_s is None:
-            reading_s = min(self.request.prompt_tokens / self.rates.prefill, waited_s / 2)
-            decode_s = 0.0 if self.was_cold else waited_s - reading_s
-        return 0.0, decode_s * self.rates.share(company)
+        own_part = self.reading_s / waited_s if waited_s > 0.0 and self.reading_s > 0.0 else 1.0
+        beside = self.beside_s / waited_s if waited_s > 0.0 else 0.0
+        if not usage.output_tokens or self._is_streamed(usage):
+            return Timing(0.0 if self.was_cold else waited_s, own_part, beside, self.company_s)
+        return Timing(0.0, own_part, beside, self._all_of_it(usage))
+
+    def _is_streamed(self, usage: Usage) -> bool:
+        """Whether the tokens came as they were made."""
+        came_in = usage.records
+        return self.request.is_streaming and (
+            came_in is None or came_in >= min(IN_LUMPS, usage.output_tokens or 0)
+        )
+
+    def _all_of_it(self, usage: Usage) -> dict[int, float]:
+        """Its decoding, of which nothing was seen: all of its time, less loading (unknown) and reading."""
+        company_s = dict(self.before_s)
+        for company, seconds in self.company_s.items():
+            company_s[company] = company_s.get(company, 0.0) + seconds
+        total_s = sum(company_s.values())
+        if usage.decode_s is not None or total_s <= 0.0:
+            return company_s
+        if self.was_cold:
+            return {}
+        reading_s = usage.prefill_s
+        if reading_s is None:
+            reading_s = self.request.prompt_tokens / self.rates.prefill
+        part = 1.0 - min(reading_s / total_s, 0.5)
+        return {company: seconds * part for company, seconds in company_s.items()}
 
 
 class RunningTable:
-    """All running attempts; keeps ``alone_s`` current while the company on an engine changes."""
+    """All running attempts; keeps their times current while the company on an engine changes."""
 
     def __init__(self) -> None:
         self._running: dict[AttemptId, Running] = {}
@@ -92,13 +118,22 @@ class RunningTable:
         self._running.pop(attempt, None)
 
     def count_time(self, at: float) -> None:
-        """Credit the time since the last event to every decoding request; call before any change."""
+        """Credit the time since the last event to all that runs; call before any change."""
         passed, self._counted_at = at - self._counted_at, at
         if passed <= 0 or not self._running:
             return
         company: dict[Place, int] = {}
+        reading: dict[Place, int] = {}
         for running in self._running.values():
-            company[running.place] = company.get(running.place, 0) + 1
+            place = running.place
+            company[place] = company.get(place, 0) + 1
+            reading[place] = reading.get(place, 0) + (running.first_byte_at is None)
         for running in self._running.values():
+            together, readers = company[running.place], reading[running.place]
             if running.first_byte_at is not None:
-                running.alone_s += passed * running.rates.share(company[running.place])
+                running.company_s[together] = running.company_s.get(together, 0.0) + passed
+                continue
+            running.before_s[together] = running.before_s.get(together, 0.0) + passed
+            running.reading_s += passed / readers
+            if readers < together:
+                running.beside_s += passed

@@ -7,6 +7,7 @@ from pairproxy.core.documents import CatalogueEntry, EngineCatalogue
 from pairproxy.core.local import MOST_LOST, LocalEngines
 from pairproxy.core.models import AttemptId, EngineId, ModelName, RequestId, Usage
 from pairproxy.core.running import Running, RunningTable
+from pairproxy.core.timing import Timing
 from tests.core.told import FAST, GPU, A, B, M, ask, at, report
 
 OTHER = EngineId("other")
@@ -28,7 +29,7 @@ def test_a_calibration_is_believed_over_what_was_served() -> None:
     """It read its prompt anew, also if its engine does not say so; a reply knows its engine's prior."""
     local = LocalEngines(A, Costs())
     local.report(report(kind="openai"))
-    local.learn(GPU, M, Usage(prompt_tokens=1000, prefill_s=1000 / 50_000), 0.0, 0.0)
+    local.learn(GPU, M, Usage(prompt_tokens=1000, prefill_s=1000 / 50_000), Timing())
     assert local.rates(GPU, M).prefill == pytest.approx(50_000)
     local.measured(GPU, M, Usage(prompt_tokens=100, output_tokens=24, prefill_s=0.1, decode_s=0.5))
     assert (local.rates(GPU, M).prefill, local.rates(GPU, M).decode) == pytest.approx((1000.0, 48.0))

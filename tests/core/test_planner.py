@@ -12,13 +12,14 @@ from pairproxy.core.planner import Placed, Planner
 from pairproxy.core.pricing import Pricing
 from pairproxy.core.queue import Waiting
 from pairproxy.core.running import Running, RunningTable
+from pairproxy.core.timing import Timing
 from tests.core.told import FAST, GPU, A, B, M, ask, at, document, report
 
 
 def planner(*running: Running, node_b: bool = True) -> Planner:
     """A slow node with one engine, and a fast peer that is busy for two seconds."""
     costs, table, nodes = Costs(), RunningTable(), NodeTable()
-    costs.learn(GPU, M, Usage(1000, None, 1000, 4.0), 0.0, 40.0)
+    costs.learn(GPU, M, Usage(1000, None, 1000, 4.0, 40.0), Timing(), is_cold=True)
     local = LocalEngines(A, costs)
     local.report(report())
     for one in running:

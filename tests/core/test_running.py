@@ -4,6 +4,7 @@ import pytest
 
 from pairproxy.core.models import AttemptId, NodeId, RequestId, Usage
 from pairproxy.core.running import LATE_TIMES, Running, RunningTable
+from pairproxy.core.timing import Timing
 from tests.core.told import FAST, A, B, ask, at
 
 
@@ -23,8 +24,8 @@ def test_a_slot_is_free_when_its_request_is_expected_to_end() -> None:
     assert [one.remaining_s(late + more) for more in (0.0, 7.0)] == [0.0, 7.0]
 
 
-def test_decoding_time_is_counted_as_if_alone() -> None:
-    """Two that decode at once each count for less; one that still reads its prompt is company, too."""
+def test_time_is_counted_by_company() -> None:
+    """Before the first byte and after it; one that still reads its prompt is company, too."""
     table = RunningTable()
     first, second = running("r1"), running("r2")
     table.add(first)
@@ -33,12 +34,27 @@ def test_decoding_time_is_counted_as_if_alone() -> None:
     table.count_time(3.0)
     table.add(second)
     table.count_time(4.0)
-    assert first.alone_s == pytest.approx(2.0 + 1.0 / 1.15)
-    assert second.alone_s == 0.0
+    assert (first.before_s, first.company_s) == ({1: 1.0}, {1: 2.0, 2: 1.0})
+    assert (second.before_s, second.company_s) == ({2: 1.0}, {})
     table.add(running("elsewhere", node=B))
     table.remove(second.attempt)
     table.count_time(5.0)
-    assert first.alone_s == pytest.approx(3.0 + 1.0 / 1.15)
+    assert first.company_s == {1: 3.0, 2: 1.0}
+
+
+def test_prompts_that_are_read_at_once_have_a_part_of_the_machine_each() -> None:
+    """And the time is noted in which another decoded beside them."""
+    table = RunningTable()
+    first, second = running("r1"), running("r2")
+    table.add(first)
+    table.add(second)
+    table.count_time(4.0)
+    first.first_byte_at = 4.0
+    table.count_time(6.0)
+    second.first_byte_at = 6.0
+    usage = Usage(output_tokens=None)
+    assert first.timing(usage) == Timing(4.0, 0.5, 0.0, {2: 2.0})
+    assert second.timing(usage) == Timing(6.0, pytest.approx(4.0 / 6.0), pytest.approx(2.0 / 6.0), {})
 
 
 def test_an_attempt_that_settles_no_longer_serves_its_request() -> None:
@@ -58,34 +74,43 @@ def test_an_attempt_that_settles_no_longer_serves_its_request() -> None:
     assert table.get(first.attempt) is None
 
 
-def answered(*, streaming: bool, was_cold: bool = False) -> Running:
+def answered(*, streaming: bool, was_cold: bool = False, prompt: int = 100) -> Running:
     """An attempt whose first byte came after 4 s and whose last came 2 s later; its prompt takes 0.1 s."""
     one = running("r")
-    one.request = replace(one.request, is_streaming=streaming)
-    one.first_byte_at, one.alone_s, one.was_cold = 4.0, 2.0, was_cold
+    one.request = replace(one.request, is_streaming=streaming, prompt_tokens=prompt)
+    one.first_byte_at, one.was_cold = 4.0, was_cold
+    one.before_s, one.company_s = {1: 4.0}, {1: 1.0, 2: 1.0}
     return one
 
 
 def test_a_stream_shows_its_reading_and_its_writing() -> None:
     """A cold model's first byte says nothing of reading."""
-    usage = Usage(output_tokens=10)
-    assert answered(streaming=True).measured(usage, 1) == (4.0, 2.0)
-    assert answered(streaming=True, was_cold=True).measured(usage, 1) == (0.0, 2.0)
-    assert running("r").measured(usage, 1) == (0.0, 0.0)
+    usage = Usage(output_tokens=10, records=12)
+    assert answered(streaming=True).timing(usage) == Timing(4.0, company_s={1: 1.0, 2: 1.0})
+    assert answered(streaming=True, was_cold=True).timing(usage) == Timing(0.0, company_s={1: 1.0, 2: 1.0})
+    assert running("r").timing(usage) == Timing()
 
 
-def test_a_reply_in_one_piece_took_as_long_as_it_was_waited_for() -> None:
-    """Not the instant between its first byte and its last; who ran beside it is reckoned with."""
-    usage = Usage(output_tokens=10)
-    assert answered(streaming=False).measured(usage, 1) == pytest.approx((0.0, 3.9))
-    assert answered(streaming=False).measured(usage, 2) == pytest.approx((0.0, 3.9 / 1.15))
-    assert answered(streaming=False, was_cold=True).measured(usage, 1) == (0.0, 0.0)
-    assert answered(streaming=False).measured(replace(usage, decode_s=3.0), 1) == (0.0, 3.0)
-    long = answered(streaming=False)
-    long.request = replace(long.request, prompt_tokens=1_000_000)
-    assert long.measured(usage, 1) == (0.0, 2.0)
+@pytest.mark.parametrize(("streaming", "records"), [(False, None), (True, 2)])
+def test_a_reply_in_one_piece_took_as_long_as_it_was_waited_for(streaming: bool, records: int | None) -> None:
+    """Not the instant between first byte and last; a stream may be held back, as the call of a tool is."""
+    usage = Usage(output_tokens=10, records=records)
+
+    def company_s(one: Running, usage: Usage = usage) -> dict[int, float]:
+        timing = one.timing(usage)
+        assert timing.ttft_s == 0.0
+        return dict(timing.company_s)
+
+    part = 1 - 0.1 / 6
+    assert company_s(answered(streaming=streaming)) == pytest.approx({1: 5 * part, 2: part})
+    assert company_s(answered(streaming=streaming, was_cold=True)) == {}
+    assert company_s(answered(streaming=streaming, prompt=10**6)) == pytest.approx({1: 2.5, 2: 0.5})
+    told = answered(streaming=streaming).timing(replace(usage, decode_s=3.0, records=records))
+    assert told.decoding(3.0) == pytest.approx({1: 2.5, 2: 0.5})
+    read = company_s(answered(streaming=streaming), replace(usage, prefill_s=1.5, records=records))
+    assert read == pytest.approx({1: 5 * 0.75, 2: 0.75})
 
 
 def test_a_reply_without_output_was_all_reading() -> None:
     """As that to an embedding is."""
-    assert answered(streaming=False).measured(Usage(output_tokens=None), 1)[0] == 4.0
+    assert answered(streaming=False).timing(Usage(output_tokens=None)).ttft_s == 4.0

@@ -133,11 +133,11 @@ def test_the_document_tells_the_measured_speed() -> None:
     """A calibration is published; it says nothing of how long replies are."""
     told = Told(speed=None)
     told.tell(EngineReported(told.at, report()))
-    before = told.scheduler.local.costs.expected_output(M, None)
+    before = told.scheduler.local.costs.expected_output(ask("r", limit=None))
     told.tell(SpeedMeasured(told.at, GPU, M, Usage(100, None, 24, 0.1, 0.12)))
     rates = published(told).engines[0].replicas[0].rates
     assert (rates.prefill, rates.decode) == pytest.approx((1000.0, 200.0))
-    assert told.scheduler.local.costs.expected_output(M, None) == before
+    assert told.scheduler.local.costs.expected_output(ask("r", limit=None)) == before
 
 
 def test_a_finished_request_teaches_the_speed_of_the_engine() -> None:

@@ -1,0 +1,164 @@
+"""How fast an engine decodes in company: one curve of two numbers, learned from whole replies.
+
+With c requests running each gets ``r1 / (1 + beta * (c - 1))`` tokens/s (models.Rates). Nobody tells that
+rate: a reply tells its tokens when it ends, and we know for how many seconds it decoded in which company. So
+
+    tokens = r1 * sum over c of seconds[c] / (1 + beta * (c - 1))
+
+For one fixed beta this gives r1 at once. So a bank of candidate betas is kept, each with its own running r1,
+and each is judged by how well that r1 predicted the next reply. The best judged one wins. There is no
+linearised step that could diverge, and while the company never changes all are judged alike and the prior of
+the kind decides.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pairproxy.core.models import Rates
+
+BENDS = tuple(0.01 * 1.3**step for step in range(23))
+"""The betas that are tried: 0.01 (nearly perfect batching) to 3.2 (company costs more than it brings)."""
+_STEP = math.log(1.3)
+
+LEVEL_WEIGHT = 0.2  # of one reply in r1: follows a change within ten replies
+USUAL_WEIGHT = 0.02  # of one reply in what is usual here: fifty replies, so that an odd hour stands out
+FULL_TOKENS = 32  # fewer say more about the clock than about the engine and count for less
+MOST_STEP = math.log(2.0)  # one reply counts as at most twice as fast or slow as was expected
+NOISE = (
+    0.15  # standard deviation of ln(tokens/s) between replies in the same company (paced and embedded engine)
+)
+ONE_REPLY = (
+    4.0  # the most that one reply can speak against a beta, in units of chi squared: a hiccup proves nothing
+)
+PRIOR_SPREAD = (
+    0.5  # of ln(beta + SMALL) within one kind of engine: published values differ by a factor of two
+)
+SMALL = 0.2  # a beta below it hardly matters to a handful of requests
+INFORMATIVE = 0.05  # by which the candidates' errors must differ, or a reply says nothing of beta
+FORGETTING = 0.97  # of what was said before, by each reply that says something: the last thirty count
+RULED_OUT = 4.0  # above the best score: two standard deviations
+
+
+@dataclass(frozen=True, slots=True)
+class CurveFacts:
+    """What a curve has learned, to be kept: a number for each of BENDS, and replies seen."""
+
+    levels: tuple[float, ...] = ()
+    usual: tuple[float, ...] = ()
+    errors: tuple[float, ...] = ()
+    replies: int = 0
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the numbers are such as DecodeCurve writes."""
+        lists = (self.levels, self.usual, self.errors)
+        return (
+            self.replies > 0
+            and all(len(one) == len(BENDS) for one in lists)
+            and all(math.isfinite(number) and abs(number) < 1e6 for one in lists for number in one)
+            and min(self.errors) >= 0.0
+        )
+
+
+class DecodeCurve:
+    """r1 and beta of one replica on one engine. Nothing learned: the prior."""
+
+    def __init__(self, facts: CurveFacts | None = None) -> None:
+        self._levels = [0.0] * len(BENDS)  # ln r1, as each beta explains what was seen
+        self._usual = [0.0] * len(BENDS)  # the same over a longer time
+        self._errors = [0.0] * len(BENDS)
+        self.replies = 0
+        if facts is not None and facts.is_possible:
+            self._levels, self._usual = list(facts.levels), list(facts.usual)
+            self._errors, self.replies = list(facts.errors), facts.replies
+
+    def facts(self) -> CurveFacts:
+        """What is worth keeping."""
+        levels, usual, errors = (
+            tuple(round(one, 4) for one in numbers) for numbers in (self._levels, self._usual, self._errors)
+        )
+        return CurveFacts(levels, usual, errors, self.replies)
+
+    def learn(self, tokens: int, company_s: Mapping[int, float], prior: Rates) -> None:
+        """Take in a reply of ``tokens`` that decoded for ``company_s[c]`` seconds while c ran.
+
+        Seconds must be positive in all. ``prior`` is that of the kind of engine.
+        """
+        seen = _rates(tokens, company_s)
+        if self.replies == 0:
+            self._levels, self._usual = seen[:], seen[:]
+        else:
+            wrong = [one - level for one, level in zip(seen, self._levels, strict=True)]
+            best = _best(self._scores(prior.beta))
+            excess = wrong[best] - min(max(wrong[best], -MOST_STEP), MOST_STEP)
+            wrong = [one - excess for one in wrong]
+            weight = min(1.0, tokens / FULL_TOKENS)
+            self._judge(wrong, weight)
+            for index, one in enumerate(wrong):
+                self._usual[index] += USUAL_WEIGHT * weight * (self._levels[index] + one - self._usual[index])
+                self._levels[index] += LEVEL_WEIGHT * weight * one
+        self.replies += 1
+
+    def rates(self, prior: Rates) -> tuple[float, float]:
+        """(r1 in tokens/s, beta): the best so far, between the candidates by a parabola."""
+        if self.replies == 0:
+            return prior.decode, prior.beta
+        scores = self._scores(prior.beta)
+        best = _best(scores)
+        aside = _vertex(scores, best)
+        beta = BENDS[best] * math.exp(aside * _STEP)
+        beside = best + (1 if aside > 0 else -1)
+        level = self._levels[best]
+        if aside:
+            level += abs(aside) * (self._levels[beside] - level)
+        return math.exp(level), beta
+
+    def slowness(self, tokens: int, company_s: Mapping[int, float], prior: Rates) -> float | None:
+        """A reply's rate over the usual one, as the kindest beta that is not ruled out sees it.
+
+        So a beta that is not known yet is not taken for a slow machine. None: nothing is usual yet.
+        """
+        if self.replies == 0:
+            return None
+        scores = self._scores(prior.beta)
+        bound = min(scores) + RULED_OUT
+        rates = zip(_rates(tokens, company_s), self._usual, scores, strict=True)
+        return math.exp(max(one - usual for one, usual, score in rates if score <= bound))
+
+    def _judge(self, wrong: Sequence[float], weight: float) -> None:
+        if max(wrong) - min(wrong) < INFORMATIVE:
+            return
+        for index, one in enumerate(wrong):
+            squared = (one / NOISE) ** 2
+            self._errors[index] = (
+                self._errors[index] * FORGETTING + weight * ONE_REPLY * squared / (ONE_REPLY + squared)
+            )  # fmt: skip
+
+    def _scores(self, prior_beta: float) -> list[float]:
+        return [
+            error + (math.log((beta + SMALL) / (prior_beta + SMALL)) / PRIOR_SPREAD) ** 2
+            for error, beta in zip(self._errors, BENDS, strict=True)
+        ]
+
+
+def _rates(tokens: int, company_s: Mapping[int, float]) -> list[float]:
+    """ln r1 by this reply alone, for each of BENDS."""
+    logs = []
+    for beta in BENDS:
+        alone_s = sum(seconds / (1.0 + beta * (company - 1)) for company, seconds in company_s.items())
+        logs.append(math.log(tokens / alone_s))
+    return logs
+
+
+def _best(scores: Sequence[float]) -> int:
+    return min(range(len(scores)), key=scores.__getitem__)
+
+
+def _vertex(scores: Sequence[float], best: int) -> float:
+    """Where the parabola through the best score and its neighbours is lowest, in steps from the best."""
+    if not 0 < best < len(scores) - 1:
+        return 0.0
+    left, middle, right = scores[best - 1 : best + 2]
+    bend = left - 2.0 * middle + right
+    return min(max(0.5 * (left - right) / bend, -0.5), 0.5) if bend > 0.0 else 0.0

@@ -1,0 +1,105 @@
+"""The speed of one replica on one engine of this node: what it learns, and what of it is worth keeping."""
+
+from dataclasses import dataclass, field
+
+from pairproxy.core.decode_curve import CurveFacts, DecodeCurve
+from pairproxy.core.models import EngineId, ModelName, Rates, Usage
+from pairproxy.core.prefill_rate import LEARNING_WEIGHT, PrefillRate, Rate
+from pairproxy.core.timing import Timing
+
+FULL_PREFILL_TOKENS = 256  # fewer are dominated by fixed costs and count for less
+MIN_DECODE_TOKENS = 8  # fewer say more about the clock than about the engine
+MIN_PREFILL_TOKENS = 16
+PROOF_TOKENS = 64  # read anew: fewer than a calibration's say too little to replace what was learned
+MIN_LOAD_S = 0.5  # less is bookkeeping, not a load
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedKey:
+    """What a speed belongs to. A new version of the engine or other content of the model is a new key."""
+
+    engine: EngineId
+    kind: str
+    version: str
+    model: ModelName
+    identity: str
+
+
+@dataclass(frozen=True, slots=True)
+class RateFacts:
+    """A running mean that has been measured."""
+
+    log_mean: float
+    is_proven: bool = False
+    log_ceiling: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedFacts:
+    """What was learned of one replica on one engine. None: never measured."""
+
+    prefill: RateFacts | None = None
+    decode: CurveFacts | None = None
+    load: RateFacts | None = None
+
+
+@dataclass(slots=True)
+class Speed:
+    """All that is learned of one replica on one engine."""
+
+    prefill: PrefillRate = field(default_factory=PrefillRate)
+    decode: DecodeCurve = field(default_factory=DecodeCurve)
+    load: Rate = field(default_factory=Rate)
+
+    @classmethod
+    def of(cls, facts: SpeedFacts) -> "Speed":
+        """Go on from what was kept."""
+        speed = cls(decode=DecodeCurve(facts.decode))
+        if (kept := facts.prefill) is not None:
+            speed.prefill = PrefillRate(kept.log_mean, True, kept.is_proven, kept.log_ceiling)
+        if (kept := facts.load) is not None:
+            speed.load = Rate(kept.log_mean, True)
+        return speed
+
+    def facts(self) -> SpeedFacts:
+        """What is worth keeping."""
+        prefill, load = self.prefill, self.load
+        return SpeedFacts(
+            prefill=RateFacts(prefill.log_mean, prefill.is_proven, prefill.log_ceiling)
+            if prefill.is_measured
+            else None,
+            decode=self.decode.facts() if self.decode.replies else None,
+            load=RateFacts(load.log_mean) if load.is_measured else None,
+        )
+
+    def rates(self, prior: Rates) -> Rates:
+        """The rates: measured where measured, else the prior of the engine's kind."""
+        decode, beta = self.decode.rates(prior)
+        return Rates(
+            prefill=self.prefill.value(prior.prefill),
+            decode=decode,
+            beta=beta,
+            load_s=self.load.value(prior.load_s),
+        )
+
+    def learn(self, usage: Usage, timing: Timing, prior: Rates, *, is_cold: bool) -> None:
+        """Take in one finished request. ``is_cold``: nothing of its prompt can have been cached.
+
+        A reply that does not say how much of its prompt was cached, and was not cold, cannot make the engine
+        faster. A model that had to be loaded had no cache.
+        """
+        has_loaded = usage.load_s is not None and usage.load_s > MIN_LOAD_S
+        uncached = (usage.prompt_tokens or 0) - (usage.cached_tokens or 0)
+        prefill_s = usage.prefill_s if usage.prefill_s is not None else timing.ttft_s
+        prefill_s *= timing.own_part
+        if uncached >= MIN_PREFILL_TOKENS and prefill_s > 0:
+            weight = LEARNING_WEIGHT * min(1.0, uncached / FULL_PREFILL_TOKENS)
+            if usage.cached_tokens is None and not is_cold and not has_loaded:
+                self.prefill.lower(uncached / prefill_s, weight, prior.prefill)
+            else:
+                self.prefill.prove(uncached / prefill_s, weight, is_enough=uncached >= PROOF_TOKENS)
+        tokens, company_s = usage.output_tokens or 0, timing.decoding(usage.decode_s)
+        if tokens >= MIN_DECODE_TOKENS and company_s:
+            self.decode.learn(tokens, company_s, prior)
+        if has_loaded and usage.load_s is not None:
+            self.load.learn(usage.load_s)
