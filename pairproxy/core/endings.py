@@ -1,7 +1,8 @@
 """What an attempt's end means: its slot, what it teaches, and whether the request goes round again."""
 
-from pairproxy.core.commands import Command, Refuse
-from pairproxy.core.errors import SlotsTaken, UpstreamBusy
+from pairproxy.core.commands import BreakOff, Command, Refuse
+from pairproxy.core.documents import StateDocument
+from pairproxy.core.errors import NodeGone, SlotsTaken, UpstreamBusy
 from pairproxy.core.events import AttemptFailed, AttemptFinished, EngineSettled, RequestAbandoned
 from pairproxy.core.knowledge import Knowledge
 from pairproxy.core.models import Outcome
@@ -23,6 +24,11 @@ class Endings:
         if running is not None:
             self._release(running, event.settled)
 
+    def begun(self, running: Running) -> None:
+        """A reply begins: an engine of this node has read the prompt, and keeps it."""
+        if running.place.node == self._knows.own and running.request.is_streaming:
+            self._keep(running)
+
     def finished(self, event: AttemptFinished) -> None:
         """A reply ended; a good one teaches lengths, and speeds if it was made here."""
         knows = self._knows
@@ -33,6 +39,10 @@ class Endings:
         model, usage = running.request.model, event.usage
         if event.outcome is Outcome.DONE:
             knows.local.costs.learn_output(running.request, usage.output_tokens or 0)
+            if running.place.node == knows.own:
+                self._keep(running)
+                engine, asked = running.place.engine, running.request
+                knows.local.prefixes.learn(engine, running.held_blocks, asked.prompt_tokens, usage)
             if running.place.node == knows.own and running.first_byte_at is not None:
                 knows.local.learn(running.place.engine, model, usage, running.timing(usage))
         self._release(running, event.settled)
@@ -62,11 +72,25 @@ class Endings:
         knows.queue.put_back(waiting)
         return []
 
+    def restarted(self, document: StateDocument) -> list[Command]:
+        """A node lives anew: what it ran for us in its last life is broken off at once.
+
+        As many of the latest attempts as it says to run for us came to the new life.
+        """
+        there = sorted(self._knows.running.at_node(document.node), key=lambda one: one.dispatched_at)
+        alive = sum(engine.yours for engine in document.engines)
+        error = NodeGone("The node was restarted.")
+        return [BreakOff(one.attempt, error) for one in there[: max(len(there) - alive, 0)]]
+
     def settled(self, event: EngineSettled) -> None:
         """An engine is free of what was given up."""
         running = self._knows.running.get(event.attempt)
         if running is not None and running.is_settling:
             self._knows.running.remove(event.attempt)
+
+    def _keep(self, running: Running) -> None:
+        request = running.request
+        self._knows.local.prefixes.insert(running.place.engine, request.model, request.prefix)
 
     def _release(self, running: Running, settled: bool) -> None:
         if settled or running.place.node != self._knows.own:

@@ -1,13 +1,15 @@
 """This node's own engines as the scheduler sees them: replicas, slots, speeds."""
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from pairproxy.core.catalogue import node_catalogue
 from pairproxy.core.costs import Costs
 from pairproxy.core.documents import EngineCatalogue, EngineReport, EngineState, NodeCatalogue, ReplicaState
+from pairproxy.core.engine_prefixes import EnginePrefixes
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Rates, Replica, Usage
+from pairproxy.core.prefix_news import bounded
 from pairproxy.core.running import Running, RunningTable
 from pairproxy.core.timing import Timing
 
@@ -18,8 +20,9 @@ class LocalEngines:
     """The latest report of each engine of this node."""
 
     def __init__(self, own: NodeId, costs: Costs) -> None:
-        self._own = own
+        self.own = own
         self.costs = costs
+        self.prefixes = EnginePrefixes()
         self._reports: dict[EngineId, EngineReport] = {}
         self._lost: OrderedDict[EngineId, EngineReport] = OrderedDict()
         self._catalogue: NodeCatalogue | None = None
@@ -27,12 +30,14 @@ class LocalEngines:
     def report(self, report: EngineReport) -> None:
         """Take in what probing an engine told."""
         self._reports[report.engine] = report
+        self.prefixes.report(report)
         self._lost.pop(report.engine, None)
         self._catalogue = None
 
     def lose(self, engine: EngineId) -> None:
         """Use an engine that does not answer no more; what it had it may have again in a moment."""
         report = self._reports.pop(engine, None)
+        self.prefixes.lose(engine)
         if report is not None:
             self._lost[engine] = report
             if len(self._lost) > MOST_LOST:
@@ -52,6 +57,10 @@ class LocalEngines:
         exact = replace(usage, cached_tokens=usage.cached_tokens or 0)
         self.learn(engine, model, exact, Timing())
 
+    def reports(self) -> Iterable[EngineReport]:
+        """The latest report of every engine that answers."""
+        return self._reports.values()
+
     def get(self, engine: EngineId) -> EngineReport | None:
         """The latest report of an engine; None while it does not answer."""
         return self._reports.get(engine)
@@ -61,7 +70,7 @@ class LocalEngines:
         if self._catalogue is None:
             reports = self._reports.values()
             engines = tuple(EngineCatalogue(one.engine, one.kind, one.catalogue) for one in reports)
-            self._catalogue = node_catalogue(self._own, engines)
+            self._catalogue = node_catalogue(self.own, engines)
         return self._catalogue
 
     def replicas(self) -> list[Replica]:
@@ -70,7 +79,7 @@ class LocalEngines:
 
     def slots(self) -> dict[Place, int]:
         """How many requests each engine runs at most; never none."""
-        return {Place(self._own, engine): max(report.slots, 1) for engine, report in self._reports.items()}
+        return {Place(self.own, engine): max(report.slots, 1) for engine, report in self._reports.items()}
 
     def rates(self, engine: EngineId, model: ModelName) -> Rates:
         """How fast a model runs on an engine, the best known."""
@@ -101,7 +110,7 @@ class LocalEngines:
         for replica, is_loaded in report.replicas:
             if replica.model == model:
                 state = ReplicaState(replica, is_loaded, self.rates(report.engine, model))
-                yield Place(self._own, report.engine), report, state
+                yield Place(self.own, report.engine), report, state
 
     def unlisted(
         self, model: ModelName, called: EngineId
@@ -109,23 +118,35 @@ class LocalEngines:
         """The called engine for a model it does not list, as a replica that equals nobody's."""
         if called in self._reports:
             state = ReplicaState(Replica(model, ""), True, self.rates(called, model))
-            yield Place(self._own, called), self._reports[called], state
+            yield Place(self.own, called), self._reports[called], state
 
-    def states(self, running: RunningTable, reader: NodeId, at: float) -> tuple[EngineState, ...]:
-        """The engines as the state document for ``reader`` shows them."""
+    def states(
+        self,
+        running: RunningTable,
+        reader: NodeId,
+        at: float,
+        told: Mapping[EngineId, int] | None = None,
+    ) -> tuple[EngineState, ...]:
+        """The engines as the state document for ``reader`` shows them.
+
+        ``told``: the version of each engine's prefixes that the reader has; None: it is not told of them.
+        """
         states = []
         for engine, report in self._reports.items():
-            here = running.at_place(Place(self._own, engine))
+            here = running.at_place(Place(self.own, engine))
             # What the reader gave up it counts no longer, but it holds its slot until its engine is free.
             others = [one for one in here if one.request.origin != reader or one.is_settling]
-            states.append(self._state(report, here, others, at))
-        return tuple(states)
+            state = self._state(report, here, others, at)
+            news = None if told is None else self.prefixes.news(engine, told.get(engine))
+            confidence = self.prefixes.confidence(engine)
+            states.append(replace(state, prefixes=news, cache_confidence=confidence))
+        return bounded(states)
 
     def lost_states(self, running: RunningTable, at: float) -> tuple[EngineState, ...]:
         """The engines that do not answer, as they were."""
         states = []
         for engine, report in self._lost.items():
-            here = running.at_place(Place(self._own, engine))
+            here = running.at_place(Place(self.own, engine))
             states.append(self._state(report, here, here, at))
         return tuple(states)
 

@@ -5,16 +5,19 @@ to what it was told. First the whole, then what changed since the version that a
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 
-from pairproxy.core.documents import PrefixNews, StateDocument
-from pairproxy.core.models import ModelName, NodeId, Place
+from pairproxy.core.documents import EngineState, PrefixNews, StateDocument
+from pairproxy.core.models import EngineId, ModelName, NodeId, Place
 from pairproxy.core.prefixes import Prefix
 
 STEP_BLOCKS = 8  # 512 tokens: what a match is rounded down by at most, a second of reading for a slow machine
 MOST_TOLD = 4096  # hashes of one engine: 80 KB of JSON, two million tokens at this step
+MOST_AT_ONCE = 8192  # hashes in one document: 170 KB of the megabyte that it may have
+WHOLE_EVERY_S = 30.0  # for a reader that missed something, and does not know what
 MOST_CHANGES = 512  # that are remembered; a reader that is further behind hears the whole
 MOST_CONFIDENCE = 1.25  # an engine also keeps its replies, which are not in its index
 _HASH_BITS = 64
@@ -99,8 +102,11 @@ class Heard:
         self._held: set[int] = set()
 
     def take_in(self, news: PrefixNews) -> None:
-        """Apply what is new. News for another version, or of more than may be told: all is forgotten."""
-        if news.version == self._version:
+        """Apply what is new. News for another version, or of more than may be told: all is forgotten.
+
+        Versions only grow while a daemon lives: what comes late, or twice, is known already.
+        """
+        if news.version <= self._version:
             return
         is_whole = news.since == 0
         if not is_whole and news.since != self._version:
@@ -112,7 +118,7 @@ class Heard:
             return
         held.difference_update(news.removed)
         held.update(news.added)
-        if len(held) > MOST_TOLD or news.version <= 0:
+        if len(held) > MOST_TOLD:
             self._forget()
             return
         self._version, self._held = news.version, held
@@ -139,6 +145,37 @@ class Heard:
         self._version, self._held = 0, set()
 
 
+class ToldTo:
+    """Which versions the reader of one stream of documents has."""
+
+    def __init__(self) -> None:
+        self._versions: dict[EngineId, int] = {}
+        self._whole_at: float | None = None
+
+    def versions(self, at: float) -> Mapping[EngineId, int]:
+        """What it has, for the document that is written now; nothing when the whole is due again."""
+        if self._whole_at is None or at >= self._whole_at:
+            self._whole_at = at + WHOLE_EVERY_S
+            self._versions.clear()
+        return self._versions
+
+    def took(self, document: StateDocument) -> None:
+        """This one was sent to it."""
+        for engine in document.engines:
+            if engine.prefixes is not None:
+                self._versions[engine.engine] = engine.prefixes.version
+
+
+def bounded(engines: Iterable[EngineState]) -> tuple[EngineState, ...]:
+    """The engines of one document with no more news than MOST_AT_ONCE; the rest is told in the next one."""
+    room, states = MOST_AT_ONCE, []
+    for state in engines:
+        size = 0 if state.prefixes is None else len(state.prefixes.added) + len(state.prefixes.removed)
+        states.append(state if size <= room else replace(state, prefixes=None))
+        room -= size if size <= room else 0
+    return tuple(states)
+
+
 class HeardFrom:
     """What all peers told of their engines, by place."""
 
@@ -161,6 +198,13 @@ class HeardFrom:
                 heard.take_in(engine.prefixes)
             if engine.prefixes is not None or place in self._heard:
                 self._heard[place] = heard, min(max(engine.cache_confidence, 0.0), MOST_CONFIDENCE)
+
+    def take_in_late(self, document: StateDocument) -> None:
+        """Take in the news of a document that a later one has overtaken: they are told only once."""
+        for engine in document.engines:
+            known = self._heard.get(Place(document.node, engine.engine))
+            if known is not None and engine.prefixes is not None:
+                known[0].take_in(engine.prefixes)
 
     def lose(self, node: NodeId) -> None:
         """Forget what a node told."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pairproxy.core.models import AttemptId, NodeId, Place, Rates, Request, Usage
+from pairproxy.core.prefixes import Pending
 from pairproxy.core.timing import Timing
 
 IN_LUMPS = 8  # records: a stream of fewer was held back by its engine, as a call of a tool is
@@ -27,6 +28,7 @@ class Running:
     company_s: dict[int, float] = field(default_factory=dict)  # from then on, by how many ran
     was_cold: bool = False  # whether its model had to be loaded first
     is_settling: bool = False  # over for its client, but the engine may still be at it
+    held_blocks: int = 0  # of its prompt, by the index of the engine when it was sent (of this node's only)
 
     def remaining_s(self, at: float) -> float:
         """Expected seconds until the slot is free; zero and below when it should be already.
@@ -82,6 +84,7 @@ class RunningTable:
 
     def __init__(self) -> None:
         self._running: dict[AttemptId, Running] = {}
+        self.pending = Pending()
         self._counted_at = 0.0
 
     def __iter__(self) -> Iterator[Running]:
@@ -112,10 +115,13 @@ class RunningTable:
     def add(self, running: Running) -> None:
         """An attempt takes its slot."""
         self._running[running.attempt] = running
+        self.pending.add(running.place, running.request.model, running.request.prefix)
 
     def remove(self, attempt: AttemptId) -> None:
         """An attempt gives back its slot, if it has one."""
-        self._running.pop(attempt, None)
+        running = self._running.pop(attempt, None)
+        if running is not None:
+            self.pending.remove(running.place, running.request.model, running.request.prefix)
 
     def count_time(self, at: float) -> None:
         """Credit the time since the last event to all that runs; call before any change."""

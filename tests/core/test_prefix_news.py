@@ -4,21 +4,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pairproxy.config import Limits
 from pairproxy.core.documents import PrefixNews, StateDocument
 from pairproxy.core.models import ModelName, NodeId
 from pairproxy.core.prefix_news import (
+    MOST_AT_ONCE,
     MOST_CHANGES,
     MOST_CONFIDENCE,
     MOST_TOLD,
     STEP_BLOCKS,
+    WHOLE_EVERY_S,
     Heard,
     HeardFrom,
     Publication,
+    ToldTo,
+    bounded,
     mark_of,
     told_positions,
 )
 from pairproxy.core.prefixes import BlockCache, Size, matched
-from tests.core.told import A, B, M, at, document
+from tests.core.told import GPU, A, B, C, M, at, document
 
 LONG = tuple(range(1000, 1030))
 OTHER = ModelName("other:latest")
@@ -126,8 +131,6 @@ def test_a_prompt_is_held_for_its_model_only() -> None:
         PrefixNews(6, 5, tuple(range(10_000, 10_000 + MOST_TOLD))),
         whole(2**64, version=6),
         whole(-1, version=6),
-        PrefixNews(0, 0, (1,)),
-        PrefixNews(-1, 0, (1,)),
     ],
 )
 def test_news_that_cannot_be_make_a_reader_forget(news: PrefixNews) -> None:
@@ -143,13 +146,37 @@ def test_news_that_cannot_be_make_a_reader_forget(news: PrefixNews) -> None:
     assert heard.matched(M, (1,)) == 1
 
 
-def test_what_is_heard_twice_is_heard_once() -> None:
-    """The same document may come again."""
+def test_what_comes_twice_or_late_is_known_already() -> None:
+    """The same document may come again, and an older one after it."""
     heard = Heard()
     heard.take_in(whole(1))
-    for _ in range(2):
-        heard.take_in(PrefixNews(6, 5, (2 ^ mark_of(M),)))
-    assert heard.matched(M, (1, 2)) == 2
+    for news in (
+        PrefixNews(6, 5, (2 ^ mark_of(M),)),
+        PrefixNews(6, 5, (2 ^ mark_of(M),)),
+        whole(3),
+        whole(version=0),
+    ):
+        heard.take_in(news)
+        assert heard.matched(M, (1, 2)) == 2
+
+
+def test_a_stream_tells_the_whole_first_and_again_after_a_while() -> None:
+    """In between what changed, from the version that went before."""
+    to = ToldTo()
+    assert to.versions(7.0) == {}
+    to.took(told(A, whole(1)))
+    to.took(told(A, None))
+    assert to.versions(7.0 + WHOLE_EVERY_S - 0.1) == {GPU: 5}
+    assert to.versions(7.0 + WHOLE_EVERY_S) == {}
+
+
+def test_a_document_has_room_for_so_much_news() -> None:
+    """What is too much is told in the next one, if that has room."""
+    big = PrefixNews(2, 0, tuple(range(MOST_TOLD)))
+    engines = [replace(document(A).engines[0], prefixes=news) for news in (big, big, big, None, whole(1))]
+    assert [state.prefixes for state in bounded(engines)] == [big, big, None, None, None]
+    assert [state.prefixes for state in bounded(engines[2:])] == [big, None, whole(1)]
+    assert Limits().state_document_bytes / 2 > MOST_AT_ONCE * 21
 
 
 def told(node: NodeId, news: PrefixNews | None, confidence: float = 1.0) -> StateDocument:
@@ -165,6 +192,10 @@ def test_each_place_is_heard_of_for_itself() -> None:
     for node in (A, B):
         heard.take_in(told(node, whole(1), 0.5), is_new_life=True)
     heard.take_in(told(A, None, 9.0), is_new_life=False)
+    heard.take_in_late(told(A, PrefixNews(6, 5, (2 ^ mark_of(M),))))
+    heard.take_in_late(told(C, whole(1)))
+    assert heard.matched(at(A), M, (1, 2))[0] == 2
+    assert heard.matched(at(C), M, (1, 2))[0] == 0
     assert heard.matched(at(A), M, (1,)) == (1, MOST_CONFIDENCE)
     assert heard.matched(at(B), M, (1,)) == (1, 0.5)
     heard.take_in(told(A, None), is_new_life=True)
