@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pairproxy.core.accounting.report import T1
+from pairproxy.core.accounting.alone import T1
 from pairproxy.core.accounting.runs import Run
 from pairproxy.core.models import AttemptId, ModelName, NodeId, Outcome, Place, Rates
 from pairproxy.core.simulated_gpu import Phase, Reached, SimulatedGpu

@@ -12,12 +12,14 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import accumulate
+from operator import add, mul
 from typing import TypeVar
 
 N = TypeVar("N", bound=Hashable)
 V = TypeVar("V")
 
 FLUID_STEPS = 24  # improvements of the prices; the first prices are exact already for nodes of steady ratio
+STEEP = 8  # of the first prices: what is half used up counts next to nothing; found by trying 1 to 8
 SUBSETS = 24  # how many "hardest k requests" are counted out, and how many late releases are looked at
 RELEASES_WORK = 4096  # releases looked at times requests: keeps a report of thousands under half a second
 EXACT_REQUESTS = 10  # an agent's fan-out; above, the relaxations are close and the search is long
@@ -52,26 +54,32 @@ def provable_makespan(
     services: Sequence[Mapping[N, float]],
     slots: Mapping[N, int],
     releases: Sequence[float] | None = None,
+    uses: Sequence[Mapping[N, Sequence[float]]] | None = None,
 ) -> float:
     """Seconds from the first release below which no schedule can end; 0.0 for no requests.
 
     The largest of the bounds of this module over all requests, and, with ``releases`` (seconds, one per
     request), of "a release + the bound of what is released then or later". The exact optimum where it is
-    found within EXACT_STEPS. Raises ValueError if a request can be served nowhere, or a service is negative.
+    found within EXACT_STEPS. ``uses``: what else of a node a request takes, as in throughput_bound. Raises
+    ValueError if a request can be served nowhere, or a service is negative.
     """
     rows = [_usable(row, slots) for row in services]
     if not rows:
         return 0.0
-    if releases is None:
-        return _burst_bound(rows, slots)
+    releases = [0.0] * len(rows) if releases is None else releases
     if len(releases) != len(rows):
         raise ValueError("there must be one release per request")
+    if uses is not None and len(uses) != len(rows):
+        raise ValueError("there must be one row of uses per request")
     first = min(releases)
     bound = max(release - first + min(row.values()) for row, release in zip(rows, releases, strict=True))
     looked_at = max(2, min(SUBSETS, RELEASES_WORK // len(rows)))
     for start in _spread(sorted(set(releases)), looked_at):
-        later = [row for row, release in zip(rows, releases, strict=True) if release >= start]
-        bound = max(bound, start - first + _burst_bound(later, slots))
+        later = [index for index, release in enumerate(releases) if release >= start]
+        burst = _burst_bound([rows[index] for index in later], slots)
+        if uses is not None:
+            burst = max(burst, throughput_bound([uses[index] for index in later]))
+        bound = max(bound, start - first + burst)
     return bound
 
 
@@ -88,23 +96,40 @@ def fluid_bound(services: Sequence[Mapping[N, float]], slots: Mapping[N, int]) -
     T >= sum_j min_i y_i * p_ij. Any prices give a true bound; a few subgradient steps look for good ones.
     For nodes whose speeds differ by a factor it is sum of work / sum of speeds.
     """
-    nodes = list(dict.fromkeys(node for row in services for node in row))
-    prices = {node: 1.0 / max(_mean(services, node), 1e-12) for node in nodes}
+    return throughput_bound(
+        [{node: (service / slots[node],) for node, service in row.items()} for row in services]
+    )
+
+
+def throughput_bound(uses: Sequence[Mapping[N, Sequence[float]]]) -> float:
+    """The same for nodes that have several things to run out of: slots, reading, writing.
+
+    ``uses``: per request, node -> seconds for which it would take up all of each of them (the same number
+    for every request). An engine writes no more than ``Rates`` allow however many slots are full, and
+    prompts that are read at once share its prefill rate: so a request takes tokens / rate of either.
+    """
+    nodes = list(dict.fromkeys(node for row in uses for node in row))
+    own = {node: [row[node] for row in uses if node in row] for node in nodes}
+    prices = {node: _prices(rows, only_scarcest=True) for node, rows in own.items()}
     best = 0.0
     for step in range(FLUID_STEPS):
-        scale = sum(slots[node] * price for node, price in prices.items())
-        prices = {node: price / scale for node, price in prices.items()}
-        bound, loads = 0.0, dict.fromkeys(nodes, 0.0)
-        for row in services:
-            cheapest = min(row, key=lambda node: prices[node] * row[node])
-            bound += prices[cheapest] * row[cheapest]
-            loads[cheapest] += row[cheapest]
+        scale = sum(sum(paid) for paid in prices.values())
+        prices = {node: [price / scale for price in paid] for node, paid in prices.items()}
+        bound, loads = 0.0, {node: [0.0] * len(paid) for node, paid in prices.items()}
+        for row in uses:
+            costs = {node: sum(map(mul, prices[node], use)) for node, use in row.items()}
+            cheapest = min(costs, key=costs.__getitem__)
+            bound += costs[cheapest]
+            loads[cheapest] = [*map(add, loads[cheapest], row[cheapest])]
         best = max(best, bound)
         if bound <= 0.0:
             break
-        for node in nodes:  # a node loaded above the bound is worth more than its price, and the other way
-            excess = min(loads[node] / slots[node] / bound, 2.0) - 1.0
-            prices[node] *= math.exp(0.5 * excess / (1.0 + step))
+        if step == 0:
+            prices = {node: _prices(rows, only_scarcest=False) for node, rows in own.items()}
+            continue
+        for node, paid in prices.items():  # what is loaded above the bound is worth more than its price
+            for thing, load in enumerate(loads[node]):
+                paid[thing] *= math.exp(0.5 * (min(load / bound, 2.0) - 1.0) / (1.0 + step))
     return best
 
 
@@ -218,9 +243,14 @@ def _usable(row: Mapping[N, float], slots: Mapping[N, int]) -> dict[N, float]:
     return usable
 
 
-def _mean(services: Sequence[Mapping[N, float]], node: N) -> float:
-    known = [row[node] for row in services if node in row]
-    return sum(known) / len(known)
+def _prices(uses: Sequence[Sequence[float]], *, only_scarcest: bool) -> list[float]:
+    """One over the mean use for what a node runs out of first, and less for the rest."""
+    means = [sum(use) / len(uses) for use in zip(*uses, strict=True)]
+    scarce = max(means)
+    if scarce <= 0.0:
+        return [1e12 for _ in means]
+    parts = [mean / scarce for mean in means]
+    return [(float(part == 1.0) if only_scarcest else part**STEEP) / scarce for part in parts]
 
 
 def _spread(values: Sequence[V], limit: int) -> list[V]:

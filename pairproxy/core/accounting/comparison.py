@@ -15,7 +15,7 @@ from statistics import median, median_low
 from typing import Literal
 
 from pairproxy.core.accounting.bounds import best_services, capacity_bound, provable_makespan, waves_bound
-from pairproxy.core.accounting.report import ANECDOTE_REQUESTS
+from pairproxy.core.accounting.notes import ANECDOTE_REQUESTS
 from pairproxy.core.accounting.services import Service, Tally, at_node, tally
 from pairproxy.core.models import NodeId
 

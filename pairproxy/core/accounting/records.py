@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from pairproxy.core.accounting.services import Service
 from pairproxy.core.models import (
+    Candidate,
     Decision,
     Dialect,
     ModelName,
@@ -36,6 +37,12 @@ class AttemptRecord:
     def is_served(self) -> bool:
         """Whether the place did its part: it ended with an outcome, not with an error of the way there."""
         return self.end in _OUTCOMES
+
+    @property
+    def priced(self) -> Candidate | None:
+        """This place as the decision priced it; None: the decision is no longer kept."""
+        candidates = self.decision.candidates if self.decision else ()
+        return next((candidate for candidate in candidates if candidate.place == self.place), None)
 
 
 @dataclass(frozen=True, slots=True)

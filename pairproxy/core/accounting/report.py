@@ -2,50 +2,45 @@
 
 speedup       T1 / makespan               T1: the makespan of the same requests on one node, when known
 waves bound   N / ceil(N / slots)         exact for equal requests on equal nodes, and for nothing else
-lower bound   no schedule ends sooner     arrivals as they were, every node at its best pace
+capacity      sum of speeds / best speed  if work could be cut at will
+lower bound   no schedule ends sooner     arrivals as they were, steps as soon as they could come, every node
+                                          at its best pace, what prompts share read once
 provable      T1 / lower bound
 efficiency    lower bound / makespan      in (0, 1]
+gained        (speedup - 1) / (provable - 1)
 
 No speedup is claimed where there was nothing to share (one node, one request), or where the model of one node
 alone does not even reproduce the run as it happened.
 """
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from pairproxy.core.accounting.bounds import best_services, provable_makespan, waves_bound
+from pairproxy.core.accounting import notes
+from pairproxy.core.accounting.alone import T1
+from pairproxy.core.accounting.bounds import (
+    best_services,
+    capacity_bound,
+    provable_makespan,
+    waves_bound,
+)
+from pairproxy.core.accounting.chains import critical_path_s, find_chains, follows
+from pairproxy.core.accounting.losses import Losses, split
+from pairproxy.core.accounting.paces import at_their_best
+from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.runs import Run
-from pairproxy.core.accounting.services import Service, Tally, at_node, percentile, seen_slots, tally
-from pairproxy.core.models import NodeId, Outcome
-
-ANECDOTE_REQUESTS = 8  # below, one long reply decides the result
-MOST_MODEL_ERROR = 0.25  # a speedup of 5/3 could not be told from none with a model that is off by more
-
-
-@dataclass(frozen=True, slots=True)
-class T1:
-    """The makespan of a run's requests on one node alone."""
-
-    value_s: float
-    kind: Literal["measured", "modelled"]  # replayed there, or simulated with learned speeds
-    node: NodeId
-    model_error: float | None = (
-        None  # of a modelled one: sum |modelled - real| / sum real of each request's time
-    )
-
-    @property
-    def is_credible(self) -> bool:
-        """Whether it was measured, or modelled well enough to be compared with."""
-        return self.kind == "measured" or self.model_error is None or self.model_error <= MOST_MODEL_ERROR
+from pairproxy.core.accounting.services import Tally, at_node, percentile, seen_slots, tally
+from pairproxy.core.accounting.works import Places, Work, lower_bounds, speeds_of, works_of
+from pairproxy.core.models import NodeId
 
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
     """What one run did; times in seconds. Encodes to JSON as it is.
 
-    None: not known (no T1, no reply with a first byte, nothing served).
+    None: not known (no T1, no reply with a first byte, nothing served, no speeds). ``ttft`` is the time to
+    the first byte of a reply's body, which some engines send before the first token.
     """
 
     run: str
@@ -60,102 +55,175 @@ class RunReport:
     slots: int  # of all nodes: what the waves bound counts with
     bound_waves: float
     lower_bound_s: float | None
-    bound_provable: float | None
-    t1: T1 | None
-    speedup: float | None
-    efficiency: float | None
-    notes: tuple[str, ...]
+    bound_provable: float | None = None
+    t1: T1 | None = None
+    speedup: float | None = None
+    efficiency: float | None = None
+    notes: tuple[str, ...] = ()
+    t1_local: T1 | None = None  # of this machine; t1 is that of the best node
+    speedup_local: float | None = None
+    bound_capacity: float | None = None
+    gained: float | None = None  # the part of the possible gain over the best node; 0.0 and below: none
+    chains: int = 0  # of two steps or more
+    chain_steps: int = 0
+    longest_chain: int = 0  # steps
+    tool_s: float = 0.0  # between the steps of all chains: the client's own time, not ours
+    span_lo_s: float | None = None  # the longest chain, each step where it is soonest: always a lower bound
+    span_hi_s: float | None = None  # the same as observed, without waiting: a bound only if nothing is sooner
+    cached_tokens: int | None = None  # of all prompts, where engines tell it
+    prompt_tokens: int | None = None  # of those prompts
+    losses: Losses | None = None  # seconds that add up to makespan - lower bound
 
 
-def report_run(run: Run, slots: Mapping[NodeId, int], t1: T1 | None) -> RunReport:
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """The lower bound of a run, with the work and the speeds it was found for, if they are known."""
+
+    makespan_s: float | None
+    span_s: float | None = None
+    works: Sequence[Work] = ()
+    places: Places | None = None
+    is_run_itself: bool = False
+
+
+def report_run(
+    run: Run,
+    slots: Mapping[NodeId, int],
+    t1: T1 | None,
+    *,
+    places: Places | None = None,
+    t1_local: T1 | None = None,
+) -> RunReport:
     """Report a run. ``slots``: of every node that holds a model of it, whether or not it served any.
 
-    A node that was seen with more requests at once than its slots counts with what was seen.
+    ``places``: what is known of their speeds; without it the bounds go by what requests took, and the losses
+    are not split. A node that was seen with more requests at once than its slots counts with what was seen.
     """
     services = [service for record in run.records for service in record.services()]
     slots = seen_slots(services, slots)
-    total = max(sum(slots.values()), 1)
     can_share = len(slots) > 1 and len(run.records) > 1
-    alone = t1 if can_share and t1 is not None and t1.is_credible else None
-    lower_bound_s = _lower_bound(run, slots)
-    if lower_bound_s is not None and alone is not None and alone.node in slots:
-        lower_bound_s = min(lower_bound_s, alone.value_s)  # doing all of it there is one of the schedules
+    served = [record for record in run.records if record.final and record.final.is_served]
+    bound = _bound(run, served, slots, places)
+    if can_share and bound.makespan_s and t1 is not None and t1.is_credible and t1.node in slots:
+        # doing all of it there is one of the schedules
+        bound = replace(bound, makespan_s=min(bound.makespan_s, t1.value_s))
+    parents = follows(run.records)
+    chains = find_chains(run.records, parents)
+    span_hi_s = critical_path_s(run.records, parents) if chains else None
+    report = _counted(run, slots, tally(services, at_node), bound)
+    if chains:
+        report = replace(
+            report,
+            chains=len(chains),
+            chain_steps=sum(len(chain.steps) for chain in chains),
+            longest_chain=max(len(chain.steps) for chain in chains),
+            tool_s=sum(chain.tool_s for chain in chains),
+            span_lo_s=bound.span_s,
+            span_hi_s=span_hi_s,
+        )
+    said = [*notes.on_work(run, slots, chains, span_hi_s or 0.0), *notes.on_bound(bound.is_run_itself)]
+    if can_share:
+        report = _compared(report, t1, t1_local)
+        said += notes.on_speed(services, report.bound_waves, report.speedup, t1)
+    return replace(report, notes=tuple(said))
+
+
+def _counted(
+    run: Run, slots: Mapping[NodeId, int], counts: Mapping[NodeId, Tally], bound: _Bound
+) -> RunReport:
+    """All that can be said without a time of one node alone."""
+    total = max(sum(slots.values()), 1)
     ttfts = [record.ttft_s for record in run.records if record.ttft_s is not None]
     queues = [record.queue_s for record in run.records]
-    counts = dict.fromkeys(slots, Tally()) | tally(services, at_node)
-    speedup = alone.value_s / run.makespan_s if alone and run.makespan_s > 0.0 else None
-    waves = waves_bound(len(run.records), total)
+    told = [one.usage for one in run.records if one.usage.cached_tokens is not None]
     return RunReport(
         run=run.id,
         requests=len(run.records),
         outcomes=dict(Counter(record.outcome.value for record in run.records)),
-        per_node=counts,
+        per_node=dict.fromkeys(slots, Tally()) | dict(counts),
         makespan_s=run.makespan_s,
         queue_p50_s=percentile(queues, 0.5),
         queue_p90_s=percentile(queues, 0.9),
         ttft_p50_s=percentile(ttfts, 0.5),
         ttft_p90_s=percentile(ttfts, 0.9),
         slots=total,
-        bound_waves=waves,
-        lower_bound_s=lower_bound_s,
-        bound_provable=alone.value_s / lower_bound_s if alone and lower_bound_s else None,
-        t1=t1 if can_share else None,
-        speedup=speedup,
-        efficiency=min(lower_bound_s / run.makespan_s, 1.0) if lower_bound_s and run.makespan_s else None,
-        notes=(
-            *_notes_on_work(run, slots),
-            *(_notes_on_speed(services, waves, speedup, t1) if can_share else ()),
-        ),
+        bound_waves=waves_bound(len(run.records), total),
+        lower_bound_s=bound.makespan_s,
+        efficiency=min(bound.makespan_s / run.makespan_s, 1.0) if bound.makespan_s else None,
+        bound_capacity=_capacity(bound),
+        cached_tokens=sum(usage.cached_tokens or 0 for usage in told) if told else None,
+        prompt_tokens=sum(usage.prompt_tokens or 0 for usage in told) if told else None,
+        losses=_losses(run, bound),
     )
 
 
-def _lower_bound(run: Run, slots: Mapping[NodeId, int]) -> float | None:
-    """Seconds below which this run could not have ended, arrivals kept; None if nothing was served."""
-    served = [(record, record.final) for record in run.records if record.final and record.final.is_served]
+def _compared(report: RunReport, t1: T1 | None, t1_local: T1 | None) -> RunReport:
+    """The report next to one node alone; of a time that is not to be believed only the time."""
+    report = replace(report, t1=t1, t1_local=t1_local)
+    if report.makespan_s <= 0.0:
+        return report
+    if t1_local is not None and t1_local.is_credible:
+        report = replace(report, speedup_local=t1_local.value_s / report.makespan_s)
+    if t1 is None or not t1.is_credible:
+        return report
+    speedup = t1.value_s / report.makespan_s
+    provable = t1.value_s / report.lower_bound_s if report.lower_bound_s else None
+    can_gain = provable is not None and provable > 1.0 + 1e-6
+    gained = (speedup - 1.0) / (provable - 1.0) if provable is not None and can_gain else None
+    return replace(report, speedup=speedup, bound_provable=provable, gained=gained)
+
+
+def _bound(
+    run: Run, served: Sequence[RequestRecord], slots: Mapping[NodeId, int], places: Places | None
+) -> _Bound:
+    """Seconds below which this run could not have ended; none if nothing was served."""
     if not served:
-        return None
-    outputs = [record.usage.output_tokens or 0 for record, _ in served]
+        return _Bound(None)
+    works = works_of(served, follows(served)) if places is not None else ()
+    if not works or places is None or not _are_known(served, places):
+        return _Bound(_observed_bound(run, served, slots))
+    best = at_their_best(served, places)
+    found = lower_bounds(works, best)
+    waited_s = min(record.arrived_at for record in served) - run.started_at
+    makespan_s = waited_s + found.makespan_s
+    return _Bound(
+        makespan_s=min(makespan_s, run.makespan_s) or None,
+        span_s=min(found.span_s, run.makespan_s),
+        works=works,
+        places=best,
+        is_run_itself=makespan_s > run.makespan_s * (1.0 + 1e-6),
+    )
+
+
+def _are_known(served: Sequence[RequestRecord], places: Places) -> bool:
+    """Whether each request ran at a place whose speed is known for its model."""
+    return all(
+        record.place is not None and record.model in places.get(record.place, (0, {}))[1] for record in served
+    )
+
+
+def _observed_bound(run: Run, served: Sequence[RequestRecord], slots: Mapping[NodeId, int]) -> float | None:
+    """The same where no speeds are known: from what requests took on the nodes that served them."""
+    finals = [final for record in served if (final := record.final)]
+    outputs = [record.usage.output_tokens or 0 for record in served]
     sizes = [float(output) for output in outputs] if all(outputs) else [1.0] * len(served)
-    observed = [{final.place.node: final.ended_at - final.dispatched_at} for _, final in served]
-    releases = [record.arrived_at for record, _ in served]
+    observed = [{final.place.node: final.ended_at - final.dispatched_at} for final in finals]
+    releases = [record.arrived_at for record in served]
     bound = provable_makespan(best_services(observed, sizes, slots), slots, releases)
     return min(releases) - run.started_at + bound or None
 
 
-def _notes_on_work(run: Run, slots: Mapping[NodeId, int]) -> list[str]:
-    notes = []
-    bad = sum(record.outcome is not Outcome.DONE for record in run.records)
-    if bad:
-        notes.append(
-            f"{bad} of {len(run.records)} requests did not end well: the times are not of the whole job."
-        )
-    if len(slots) == 1:
-        notes.append("Only one node had a replica of this model: there was nothing to balance.")
-    elif len(run.records) == 1:
-        notes.append("A single request: there was nothing to share.")
-    if run.is_chain:
-        notes.append("A chain: each step waits for the one before, so more machines cannot help.")
-    if len(run.records) < ANECDOTE_REQUESTS:
-        notes.append(f"Fewer than {ANECDOTE_REQUESTS} requests: an anecdote, not a statistic.")
-    return notes
+def _capacity(bound: _Bound) -> float | None:
+    """What all nodes together do of the run's mean request, over what the best of them does."""
+    if bound.places is None:
+        return None
+    speeds: dict[NodeId, float] = {}
+    for place, speed in speeds_of(bound.works, bound.places).items():
+        speeds[place.node] = speeds.get(place.node, 0.0) + speed
+    return capacity_bound(speeds.values())
 
 
-def _notes_on_speed(services: list[Service], waves: float, speedup: float | None, t1: T1 | None) -> list[str]:
-    if t1 is not None and not t1.is_credible:
-        error = f"{t1.model_error:.0%} on the run as it happened"
-        return [f"The model of one node alone is off by {error}, so no speedup is claimed."]
-    if t1 is None or speedup is None:
-        return ["No time of one node alone is known for these requests, so no speedup is claimed."]
-    notes = []
-    if t1.kind == "modelled":
-        error = "" if t1.model_error is None else f" (off by {t1.model_error:.0%} on the run as it happened)"
-        notes.append(f"The time of one node alone is modelled, not measured{error}.")
-    if speedup < 1.0:
-        notes.append("One node alone would have been faster than all of them together.")
-    if speedup > waves:
-        lengths = [service.service_s for service in services if service.is_reply]
-        notes.append(
-            f"Faster than the waves bound, which is for equal pieces on equal nodes: here the longest took"
-            f" {max(lengths):.1f} s, the shortest {min(lengths):.1f} s."
-        )
-    return notes
+def _losses(run: Run, bound: _Bound) -> Losses | None:
+    if bound.places is None or bound.makespan_s is None:
+        return None
+    return split(run, bound.works, bound.places, run.makespan_s - bound.makespan_s)

@@ -125,14 +125,20 @@ def served(
     origin: NodeId | None = None,
     outcome: Outcome = Outcome.DONE,
     tokens: int | None = 100,
+    prompt: int = 10,
+    cached: int | None = None,
+    **facts: Any,
 ) -> RequestRecord:
-    """The record of a request that had one attempt; its first byte came half a second after the dispatch."""
+    """The record of a request that had one attempt; its first byte came half a second after the dispatch.
+
+    ``facts`` are more of the record's fields.
+    """
     first = start + 0.5 if end > start + 0.5 else None
     attempt = AttemptRecord(1, at(node), "finishes first", None, start, first, end, outcome.value)
     request = asked(name, client=client, run=run, origin=origin)
     return RequestRecord(
         request.id, request.model, request.dialect, request.path, client, run, origin,
-        arrived, end, (attempt,), outcome, Usage(prompt_tokens=10, output_tokens=tokens),
+        arrived, end, (attempt,), outcome, Usage(prompt, cached, tokens), **facts,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from pairproxy.core.accounting.bounds import (
     fluid_bound,
     longest_bound,
     provable_makespan,
+    throughput_bound,
     waves_bound,
 )
 from pairproxy.core.models import NodeId
@@ -167,3 +168,16 @@ def test_best_services_fill_in_what_was_not_seen() -> None:
     assert best_services(observed, sizes, {A: 4, B: 1})[0] == {A: 3.0, B: 1.5}
     with pytest.raises(ValueError, match="no request"):
         best_services([{}], [1.0], {A: 1})
+
+
+def test_several_things_to_run_out_of_bound_more_than_one() -> None:
+    """Half of the work reads, half writes: each alone would take ten seconds on the one node."""
+    uses = [{A: (10.0 / 4, 0.0)}] * 4 + [{A: (0.0, 10.0 / 4)}] * 4
+    assert throughput_bound(uses) == pytest.approx(10.0)
+    assert throughput_bound([{A: (3.0, 4.0), B: (6.0, 8.0)}] * 3) == pytest.approx(8.0)
+
+
+def test_uses_are_told_for_every_request() -> None:
+    """A row too few is a mistake of the caller."""
+    with pytest.raises(ValueError, match="one row of uses per request"):
+        provable_makespan([{A: 1.0}, {A: 1.0}], {A: 1}, uses=[{A: (1.0,)}])

@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairproxy.core.accounting.report import T1, RunReport, report_run
+from pairproxy.core.accounting.alone import T1
+from pairproxy.core.accounting.report import RunReport, report_run
 from pairproxy.core.accounting.runs import Run, group_runs
 from pairproxy.core.accounting.services import Tally
 from pairproxy.core.errors import QueueFull
-from pairproxy.core.models import NodeId, Outcome
-from tests.core.accounting.conversation import A, B, C, Told, dispatch, refuse, served
+from pairproxy.core.models import ModelName, NodeId, Outcome, Rates
+from tests.core.accounting.conversation import A, B, C, Told, at, dispatch, refuse, served
 from tests.core.accounting.schedules import Services, list_schedule, workloads
 
 WAVES = (("u", 0.0, A), ("v", 0.0, B), ("w", 10.0, A), ("x", 10.0, B), ("y", 20.0, A))
@@ -74,6 +75,57 @@ def test_a_model_that_is_off_by_more_than_a_quarter_claims_nothing(
     assert 0.0 < report.efficiency <= 1.0
     said = f"The model of one node alone is off by {error or 0:.0%} on the run as it happened, so no speedup"
     assert any(note.startswith(said) for note in report.notes) is not is_claimed
+
+
+KNOWN = {at(node): (1, {ModelName("m"): Rates(1000.0, 10.0, 0.0)}) for node in (A, B)}
+
+
+def test_known_speeds_say_where_the_time_went() -> None:
+    """Five requests of ten seconds on two nodes: the bound is 30 s, and the run lost what it took longer."""
+    report = report_run(five_on_two(last_s=14.0), {A: 1, B: 1}, T1(54.0, "measured", A), places=KNOWN)
+    assert report.lower_bound_s is not None
+    assert report.lower_bound_s == pytest.approx(29.97, abs=0.1)
+    assert report.losses is not None
+    assert report.losses.total_s == pytest.approx(report.makespan_s - report.lower_bound_s)
+    assert report.bound_capacity == pytest.approx(2.0)
+    assert report.gained == pytest.approx((54 / 34 - 1) / (54 / report.lower_bound_s - 1))
+
+
+def test_this_machine_alone_is_told_beside_the_best_one() -> None:
+    """The same requests on the slower one: more is gained, and it is not called the speedup."""
+    slow = T1(90.0, "measured", B)
+    report = report_run(five_on_two(), {A: 1, B: 1}, T1(50.0, "measured", A), t1_local=slow)
+    assert report.speedup == pytest.approx(5 / 3)
+    assert report.speedup_local == pytest.approx(3.0)
+    assert report.t1_local == slow
+
+
+def test_chains_are_told_with_their_tools() -> None:
+    """Two chains of three steps with two seconds of a tool between them: the path cannot be shortened."""
+    steps = [
+        served(f"{name}{step}", 7.0 * step, 7.0 * step, 7.0 * step + 5.0, node,
+               prefix=tuple(name * 100 + block for block in range(step + 1)), prompt=64 * (step + 1) + 1,
+               tokens=40, run="job")
+        for name, node in ((1, A), (2, B)) for step in range(3)
+    ]  # fmt: skip
+    (run,) = group_runs(steps)
+    report = report_run(run, {A: 1, B: 1}, None, places=KNOWN)
+    assert (report.chains, report.chain_steps, report.longest_chain, report.tool_s) == (2, 6, 3, 8.0)
+    assert report.span_hi_s == pytest.approx(19.0)
+    assert report.span_lo_s is not None
+    assert report.lower_bound_s is not None
+    assert report.span_lo_s == pytest.approx(3 * 4.0 + 2 * 2.0, abs=0.3)
+    assert report.span_lo_s <= report.lower_bound_s <= report.makespan_s
+
+
+def test_a_run_that_beats_its_speeds_is_its_own_bound() -> None:
+    """Speeds that were believed too low do not make an efficiency above one."""
+    slow = {place: (1, {ModelName("m"): Rates(1000.0, 1.0, 0.0)}) for place in KNOWN}
+    report = report_run(five_on_two(), {A: 1, B: 1}, None, places=slow)
+    assert report.efficiency is not None
+    assert report.efficiency <= 1.0
+    assert report.losses is not None
+    assert report.losses.total_s >= 0.0
 
 
 def test_a_single_request_has_nothing_to_share() -> None:
