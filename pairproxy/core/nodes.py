@@ -1,16 +1,24 @@
 """NodeTable: this node's view of every peer, built from their state documents."""
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pairproxy.core.catalogue import CatalogueTable
-from pairproxy.core.documents import EngineState, ReplicaState, StateDocument
+from pairproxy.core.documents import EngineState, Promise, ReplicaState, StateDocument, Wanted
 from pairproxy.core.models import ModelName, NodeId, Place, Replica
+from pairproxy.core.prefix_news import HeardFrom
 
 STALE_S = 3.0  # three missed documents: no new requests there
 MAX_ENGINES = 32  # of one node; nobody runs more
 MAX_REPLICAS = 1000  # of one engine
 MAX_SLOTS = 4096  # of one engine; vLLM's largest batches are in the hundreds, and every slot costs memory
+PROMISED_S = 1.0  # no slot is kept for longer; they last a quarter of it
+MAX_WANTED = 64  # models that a node waits for; a queue holds a few hundred requests
+MAX_WANTED_PREFIXES = 8  # of one of them
+MOST_WAITING = 4096  # requests of one model: as many as an engine may have slots
+MOST_TOKENS = 1e9  # that they have together
+MOST_LIVES = 8  # of one node that are remembered as over
 LONGEST_S = 86_400.0  # a day: no slot is held and no model loads for longer
 SLOWEST, FASTEST = 1e-3, 1e9  # tokens/s
 MOST_BETA = 1e3
@@ -28,28 +36,51 @@ class NodeTable:
 
     def __init__(self, stale_s: float = STALE_S) -> None:
         self.catalogues = CatalogueTable()
+        self.prefixes = HeardFrom()
         self._stale_s = stale_s
         self._views: dict[NodeId, _View] = {}
+        self._over: dict[NodeId, deque[str]] = {}  # epochs of lives that ended
 
     def report(self, document: StateDocument, at: float) -> bool:
-        """Take in a document; False for one older than what is known of the same life of that node.
+        """Take in a document; False for one that is older than what is known, or of a life that is over.
 
         Engines and replicas whose numbers cannot be reckoned with are left out: a fault of one peer must not
         stop the others.
         """
         known = self._views.get(document.node)
-        if (
-            known is not None
-            and known.document.epoch == document.epoch
-            and known.document.sequence > document.sequence
-        ):
+        if document.epoch in self._over.get(document.node, ()):
             return False
-        self._views[document.node] = _View(_usable(document), at)
+        if known is not None and known.document.epoch != document.epoch:
+            self._over.setdefault(document.node, deque(maxlen=MOST_LIVES)).append(known.document.epoch)
+        elif known is not None and known.document.sequence > document.sequence:
+            self.prefixes.take_in_late(_usable(document))
+            return False
+        usable = _usable(document)
+        is_new_life = known is None or known.document.epoch != document.epoch
+        self.prefixes.take_in(usable, is_new_life=is_new_life)
+        engines = tuple(replace(engine, prefixes=None) for engine in usable.engines)  # they are kept once
+        self._views[document.node] = _View(replace(usable, engines=engines), at)
         return True
 
     def lose(self, node: NodeId) -> None:
         """Forget a node that is gone."""
         self._views.pop(node, None)
+        self.prefixes.lose(node)
+
+    def epoch(self, node: NodeId) -> str | None:
+        """The life that a node is in; None: nothing is known of it."""
+        view = self._views.get(node)
+        return None if view is None else view.document.epoch
+
+    def next_promise_end(self, at: float) -> float | None:
+        """When the next slot that a peer promised to somebody is free again, if it is not used."""
+        ends = (
+            view.received_at + promise.for_s
+            for view in self._views.values()
+            for engine in view.document.engines
+            for promise in engine.promises
+        )
+        return min((end for end in ends if end > at), default=None)
 
     def documents(self, at: float) -> Iterator[tuple[StateDocument, float]]:
         """Every known peer's document and its age in seconds."""
@@ -107,11 +138,20 @@ def _holders(document: StateDocument, model: ModelName) -> Iterator[tuple[Place,
 
 def _usable(document: StateDocument) -> StateDocument:
     engines = (
-        replace(engine, replicas=tuple(one for one in engine.replicas[:MAX_REPLICAS] if _is_replica(one)))
+        replace(
+            engine,
+            replicas=tuple(one for one in engine.replicas[:MAX_REPLICAS] if _is_replica(one)),
+            promises=tuple(one for one in engine.promises[: engine.slots] if _is_promise(one)),
+        )
         for engine in document.engines[:MAX_ENGINES]
         if _is_engine(engine)
     )
-    return replace(document, engines=tuple(engines))
+    wanted = (
+        replace(one, prefixes=one.prefixes[:MAX_WANTED_PREFIXES], yours=min(one.yours, one.count))
+        for one in document.wanted[:MAX_WANTED]
+        if _is_wanted(one)
+    )
+    return replace(document, engines=tuple(engines), wanted=tuple(wanted))
 
 
 def _is_engine(engine: EngineState) -> bool:
@@ -133,6 +173,21 @@ def _is_replica(state: ReplicaState) -> bool:
         and SLOWEST <= rates.decode <= FASTEST
         and 0.0 <= rates.beta <= MOST_BETA
         and 0.0 <= rates.load_s <= LONGEST_S
+    )
+
+
+def _is_promise(promise: Promise) -> bool:
+    return _is_name(promise.origin) and 0.0 <= promise.for_s <= PROMISED_S
+
+
+def _is_wanted(wanted: Wanted) -> bool:
+    return (
+        _is_name(wanted.model)
+        and 1 <= wanted.count <= MOST_WAITING
+        and wanted.yours >= 0
+        and 0.0 <= wanted.prefill_tokens <= MOST_TOKENS
+        and 0.0 <= wanted.decode_tokens <= MOST_TOKENS
+        and 0.0 <= wanted.oldest_age_s <= LONGEST_S
     )
 
 

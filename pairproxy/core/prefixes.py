@@ -18,7 +18,7 @@ TOKENS = {
     "openai": 131_072,  # vLLM: 16 GiB beside an 8B model in a GPU of 32 to 48 GB, at 128 KiB a token
     "llamacpp": 65_536,  # llama-server: its 8 GiB of RAM (--cache-ram), at 128 KiB a token of an 8B model
     "paced": 65_536,  # its own default
-    "embedded": 49_152,  # 1 GiB of RAM: eleven prompts of 4096 tokens, and one in its slot
+    "embedded": 45_056,  # 1 GiB of RAM: eleven prompts of 4096 tokens
 }
 """Tokens that a kind of engine keeps beside its slots where it does not say; none for the others."""
 PRIOR_CONTEXT_TOKENS = 8192  # of a slot whose window is not known

@@ -68,7 +68,8 @@ class SimulatedNode:
         """What probing the engine tells."""
         gpu = self.gpus[engine.engine]
         replicas = tuple((Replica(model, "sha256:0"), gpu.is_loaded(at, model)) for model in engine.rates)
-        return EngineReport(engine.engine, engine.kind, "", engine.slots, replicas)
+        kept = engine.cache_tokens or 0
+        return EngineReport(engine.engine, engine.kind, "", engine.slots, replicas, cache_tokens=kept)
 
     def start(self, at: float, attempt: AttemptId, engine: EngineId, request: SimRequest) -> None:
         """Hand an attempt to an engine. Raises RuntimeError if it has no free slot."""

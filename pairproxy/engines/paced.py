@@ -88,7 +88,8 @@ class PacedEngine:
         self.address("/v1/models")
         replicas = ((self._replica, self.gpu.is_loaded),)
         listed = (card_entry(self._card, self.gpu.is_loaded),)
-        return EngineReport(self.id, self.kind, "paced", self.gpu.slots.count, replicas, listed)
+        slots, kept = self.gpu.slots.count, self.settings.cached_tokens
+        return EngineReport(self.id, self.kind, "paced", slots, replicas, listed, cache_tokens=kept)
 
     async def settled(self, others_in_flight: int) -> None:
         """Return when a request that was broken off no longer occupies its slot, SETTLE_S at most."""
