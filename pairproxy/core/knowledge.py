@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pairproxy.core.asking import Asking
 from pairproxy.core.avoidance import Avoidance
 from pairproxy.core.costs import Costs
 from pairproxy.core.local import LocalEngines
@@ -10,6 +11,7 @@ from pairproxy.core.models import NodeId, RequestId
 from pairproxy.core.nodes import STALE_S, NodeTable
 from pairproxy.core.planner import Planner
 from pairproxy.core.pricing import Pricing
+from pairproxy.core.promises import PromiseBook
 from pairproxy.core.queue import RequestQueue, Waiting
 from pairproxy.core.running import RunningTable
 
@@ -36,8 +38,10 @@ class Knowledge:
         self.nodes = NodeTable(rules.stale_s)
         self.running = RunningTable()
         self.avoidance = Avoidance()
-        self.pricing = Pricing(self.local, self.nodes, self.running, self.avoidance)
-        self.planner = Planner(rules.policy, self.pricing)
+        self.promises = PromiseBook()
+        self.asking = Asking(own, self.nodes, self.running)
+        self.pricing = Pricing(self.local, self.nodes, self.running, self.avoidance, self.promises)
+        self.planner = Planner(rules.policy, self.pricing, self.asking)
         self.queue = RequestQueue(rules.queue_timeout_s)
         self.served: dict[RequestId, Waiting] = {}  # dispatched, not over
         self.is_draining = False

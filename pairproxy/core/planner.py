@@ -4,8 +4,9 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pairproxy.core.asking import Asking
 from pairproxy.core.errors import ModelNotFound, PairproxyError, SlotsTaken
-from pairproxy.core.models import Candidate, Decision, ModelName
+from pairproxy.core.models import Candidate, Decision, ModelName, Place
 from pairproxy.core.policies import POLICIES
 from pairproxy.core.pricing import Pricing
 from pairproxy.core.queue import Waiting
@@ -23,10 +24,11 @@ class Placed:
 class Planner:
     """Plans with one policy; ties are broken in turn."""
 
-    def __init__(self, policy: str, pricing: Pricing) -> None:
+    def __init__(self, policy: str, pricing: Pricing, asking: Asking) -> None:
         self._name = policy
         self._policy = POLICIES[policy]
         self._pricing = pricing
+        self._asking = asking
         self._turn = 0
 
     def walk(self, queue: Iterable[Waiting], at: float) -> tuple[list[Placed], deque[Waiting]]:
@@ -35,6 +37,8 @@ class Planner:
         A pick that is busy is noted in the plan, so that whoever stands behind reckons with it.
         """
         occupancies = self._pricing.occupancies(at)
+        held: list[Place] = []
+        self._asking.begin()
         placed: list[Placed] = []
         rest: deque[Waiting] = deque()
         for waiting in queue:
@@ -45,16 +49,22 @@ class Planner:
                 rest.append(waiting)
                 continue
             pick, reason = self._policy(candidates, self._turn)
-            if pick.is_free:
+            if pick.is_free and self._asking.may_send(pick.place, at):
                 placed.append(self._place(waiting, candidates, pick, reason))
             else:
                 rest.append(waiting)
+                self._asking.wish(pick.place, waiting.request)
+                if pick.is_free:
+                    held.append(pick.place)
             occupancies[pick.place].take(pick.service_s)
+        self._asking.end(held)
         return placed, rest
 
     def admit(self, waiting: Waiting, at: float) -> Placed | PairproxyError:
         """Place a peer's request in a slot that is free now; else answer why it cannot be."""
-        candidates = self._pricing.candidates(waiting.request, (), self._pricing.occupancies(at), at)
+        candidates = self._pricing.candidates(
+            waiting.request, (), self._pricing.occupancies(at, waiting.request.origin), at
+        )
         free = [candidate for candidate in candidates if candidate.is_free]
         if not candidates:
             return no_such_model(waiting.request.model)

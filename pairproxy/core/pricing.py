@@ -8,9 +8,11 @@ from pairproxy.core.avoidance import Avoidance
 from pairproxy.core.dialects import routes
 from pairproxy.core.documents import EngineReport, EngineState, ReplicaState
 from pairproxy.core.local import LocalEngines
-from pairproxy.core.models import Candidate, ModelName, Place, Rates, Replica, Request
+from pairproxy.core.models import Candidate, ModelName, NodeId, Place, Rates, Replica, Request
 from pairproxy.core.nodes import NodeTable
 from pairproxy.core.plan import Occupancy, price
+from pairproxy.core.prefix_view import PrefixView
+from pairproxy.core.promises import PromiseBook, kept_from
 from pairproxy.core.running import RunningTable
 
 Holder = tuple[Place, EngineReport | EngineState, ReplicaState]
@@ -23,27 +25,41 @@ class Pricing:
     """Reads what is known of this node, its peers and what runs, and prices requests by it."""
 
     def __init__(
-        self, local: LocalEngines, nodes: NodeTable, running: RunningTable, avoidance: Avoidance
+        self,
+        local: LocalEngines,
+        nodes: NodeTable,
+        running: RunningTable,
+        avoidance: Avoidance,
+        promises: PromiseBook,
     ) -> None:
         self._local = local
         self._nodes = nodes
         self._running = running
         self._avoidance = avoidance
+        self._promises = promises
         self.runners = gates.Runners()
+        self.prefixes = PrefixView(local.own, local, nodes, running)
 
-    def occupancies(self, at: float) -> dict[Place, Occupancy]:
-        """Every known place with the seconds until each of its slots is free."""
+    def occupancies(self, at: float, origin: NodeId | None = None) -> dict[Place, Occupancy]:
+        """Every known place with the seconds until each of its slots is free for ``origin`` (None: us).
+
+        A slot that is promised to another is busy until the promise ends.
+        """
+        origin = origin or self._local.own
         mine: dict[Place, list[float]] = {}
         for running in self._running:
             mine.setdefault(running.place, []).append(running.remaining_s(at))
         built = {
-            place: Occupancy.of(place, slots, mine.get(place, []))
+            place: Occupancy.of(
+                place, slots, mine.get(place, []) + self._promises.kept_from(place.engine, origin, at)
+            )
             for place, slots in self._local.slots().items()
         }
         for document, age in self._nodes.documents(at):
             for engine in document.engines:
                 place = Place(document.node, engine.engine)
                 others = [seconds - age for seconds in engine.frees_in_s]
+                others += kept_from(origin, engine.promises, age)
                 built[place] = Occupancy.of(place, engine.slots, others + mine.get(place, []))
         return built
 
@@ -56,7 +72,8 @@ class Pricing:
         priced: list[Candidate] = []
         last_resort: list[Candidate] = []
         for place, state in self.places(request, excluded, at):
-            candidate = price(occupancies[place], state, request.prompt_tokens, output, long)
+            cached = self.prefixes.cached_tokens(request, place) if state.is_loaded else 0
+            candidate = price(occupancies[place], state, request.prompt_tokens, output, long, cached)
             if candidate.load_s > 0.0 and self.runners.evicts(request, place):
                 # Somebody will want back what is thrown out: a place that loses nothing is the better one.
                 candidate = replace(candidate, margin_s=candidate.margin_s + candidate.load_s)

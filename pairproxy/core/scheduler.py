@@ -14,7 +14,7 @@ The rule, in the order of the code:
    refusal (the slot went to somebody else) blames nobody and is planned again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
 
 from pairproxy.core.arrivals import Arrivals, stopping
 from pairproxy.core.commands import BreakOff, Command, Dispatch, Enqueue, Refuse
@@ -40,11 +40,12 @@ from pairproxy.core.events import (
     TimePassed,
 )
 from pairproxy.core.knowledge import Knowledge, Rules
-from pairproxy.core.models import AttemptId, NodeId
+from pairproxy.core.models import AttemptId, EngineId, NodeId
 from pairproxy.core.planner import Placed
 from pairproxy.core.pricing import KnownPlaces
 from pairproxy.core.queue import Waiting
 from pairproxy.core.running import Running
+from pairproxy.core.sharing import Sharing
 
 PROTOCOL = 1  # of the state document and of requests between nodes
 MIN_WAKEUP_S = 0.01  # two wake-ups are never closer: rounding must not make the daemon spin
@@ -59,6 +60,7 @@ class Scheduler:
         self._knows = Knowledge(own, self.rules)
         self._arrivals = Arrivals(self._knows)
         self._endings = Endings(self._knows)
+        self._sharing = Sharing(self._knows)
         self.local = self._knows.local
         self.nodes = self._knows.nodes
         self.running = self._knows.running
@@ -71,16 +73,25 @@ class Scheduler:
         commands: list[Command] = []
         self._take_in(event, commands)
         self._refuse_overdue(event.at, commands)
+        self._sharing.before_plan(event.at)
         self._plan(event.at, commands)
+        self._sharing.after_plan(event.at)
         return commands
+
+    @property
+    def pressing(self) -> Set[NodeId]:
+        """Readers for whom the last event made news that cannot wait: a slot is wanted of them, or theirs."""
+        return self._sharing.pressing
 
     def next_wakeup(self, at: float) -> float | None:
         """When handle(TimePassed) is due if nothing else happens before; None: never."""
-        deadline = self._knows.queue.next_deadline()
-        if deadline is None:
-            return None
-        others = (self._knows.avoidance.next_end(at), self.nodes.next_stale(at))
-        return max(min([deadline, *(time for time in others if time is not None)]), at + MIN_WAKEUP_S)
+        knows = self._knows
+        times = [knows.queue.next_deadline(), knows.promises.next_end(at)]
+        if len(knows.queue):
+            times += [knows.avoidance.next_end(at), knows.asking.next_end(at)]
+            times += [self.nodes.next_stale(at), self.nodes.next_promise_end(at)]
+        known = [time for time in times if time is not None]
+        return max(min(known), at + MIN_WAKEUP_S) if known else None
 
     @property
     def is_draining(self) -> bool:
@@ -96,8 +107,16 @@ class Scheduler:
         """Every place that takes work now: its slots, and its rates for each model it holds."""
         return self._knows.pricing.known_places(at)
 
-    def document_for(self, reader: NodeId, epoch: str, sequence: int, name: str, at: float) -> StateDocument:
-        """What this node publishes about itself to one peer."""
+    def document_for(
+        self,
+        reader: NodeId,
+        epoch: str,
+        sequence: int,
+        name: str,
+        at: float,
+        told: Mapping[EngineId, int] | None = None,
+    ) -> StateDocument:
+        """What this node publishes about itself to one peer. ``told``: see LocalEngines.states."""
         return StateDocument(
             node=self.own,
             name=name,
@@ -106,7 +125,8 @@ class Scheduler:
             sequence=sequence,
             is_draining=self.is_draining,
             waiting=self.waiting,
-            engines=self.local.states(self.running, reader, at),
+            engines=self._sharing.publish(self.local.states(self.running, reader, at, told), reader, at),
+            wanted=self._knows.asking.wanted(self._knows.queue, reader, self.local.costs.expected_output, at),
             catalogue=self.local.catalogue().content,
         )
 
@@ -121,6 +141,7 @@ class Scheduler:
             case FirstByteReceived(at, attempt):
                 if (running := self.running.get(attempt)) is not None:
                     running.first_byte_at = at
+                    self._endings.begun(running)
                     self._knows.avoidance.forgive(running.place)
             case AttemptFinished():
                 self._endings.finished(event)
@@ -135,8 +156,7 @@ class Scheduler:
             case SpeedMeasured(_, engine, model, usage):
                 self.local.measured(engine, model, usage)
             case NodeReported(at, document):
-                if self.nodes.report(document, at):
-                    self._knows.avoidance.hear(document)
+                self._hear(document, at, commands)
             case CatalogueReported(_, catalogue):
                 self.nodes.catalogues.hold(catalogue)
             case NodeLost(_, node):
@@ -152,9 +172,20 @@ class Scheduler:
     def _arrive(self, event: RequestArrived, commands: list[Command]) -> None:
         judged = self._arrivals.take_in(event)
         if isinstance(judged, Placed):
+            self._sharing.used(judged.pick.place.engine, event.request, event.at)
             self._dispatch(judged, event.at, commands)
         elif isinstance(judged, PairproxyError):
             commands.append(Refuse(event.request.id, judged))
+
+    def _hear(self, document: StateDocument, at: float, commands: list[Command]) -> None:
+        life = self.nodes.epoch(document.node)
+        if not self.nodes.report(document, at):
+            return
+        is_new_life = life is not None and life != document.epoch
+        self._knows.avoidance.hear(document)
+        self._sharing.hear(document, at, is_new_life=is_new_life)
+        if is_new_life:
+            commands += self._endings.restarted(document)
 
     def _lose(self, node: NodeId, commands: list[Command]) -> None:
         self.nodes.lose(node)
@@ -180,7 +211,14 @@ class Scheduler:
         rates, is_cold = pricing.rates(pick.place, request.model), pick.load_s > 0.0
         self._knows.served[request.id] = waiting
         pricing.runners.sent(pick.place, request)
-        self.running.add(Running(attempt, request, pick.place, rates, at, pick.service_s, was_cold=is_cold))
+        held = 0
+        if pick.place.node == self.own:
+            held = self.local.prefixes.matched(pick.place.engine, request.model, request.prefix)
+        self.running.add(
+            Running(
+                attempt, request, pick.place, rates, at, pick.service_s, was_cold=is_cold, held_blocks=held
+            )
+        )
         commands.append(Dispatch(attempt, placed.decision))
 
     # --- waiting too long -------------------------------------------------------------------------------

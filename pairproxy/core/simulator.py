@@ -156,6 +156,7 @@ class _World:
         node.next_alarm = wakeup
         if commands or not isinstance(event, NodeReported | TimePassed):
             self._wire.will_publish(node, self._nodes.values(), event.at)
+        self._wire.press(node, self._nodes, event.at)
         for ended in ended_by(event, commands):
             for index in self._followers.pop(ended, ()):
                 self._to_end[index] -= 1
@@ -175,9 +176,8 @@ class _World:
             case Refuse(request, error) if request in node.guests:
                 origin, attempt = node.guests.pop(request)
                 self._refused += isinstance(error, SlotsTaken)
-                self._wire.later(
-                    at, partial(self._fail, self._nodes[origin], attempt, as_its_origin_reads(error))
-                )
+                fail = partial(self._fail, self._nodes[origin], attempt, as_its_origin_reads(error))
+                self._wire.refuse(node, self._nodes[origin], fail, at)
             case BreakOff(attempt, error):
                 self._fail(node, attempt, error, at)
             case _:

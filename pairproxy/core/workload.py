@@ -115,6 +115,7 @@ class Network:
 
     delay_s: float = 0.001
     coalesce_s: float = 0.05
+    pressing_s: float = 0.002  # the same, where a reader waits for the news to act (Scheduler.pressing)
     heartbeat_s: float = 1.0
     lost_after_s: float = 5.0  # of silence
     settle_s: float = 0.5  # how long an engine goes on with a request that was abandoned

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pairproxy.core.asking import Asking
 from pairproxy.core.avoidance import Avoidance
 from pairproxy.core.costs import Costs
 from pairproxy.core.errors import ModelNotFound, SlotsTaken
@@ -10,6 +11,7 @@ from pairproxy.core.models import AttemptId, ModelName, RequestId, Usage
 from pairproxy.core.nodes import NodeTable
 from pairproxy.core.planner import Placed, Planner
 from pairproxy.core.pricing import Pricing
+from pairproxy.core.promises import PromiseBook
 from pairproxy.core.queue import Waiting
 from pairproxy.core.running import Running, RunningTable
 from pairproxy.core.timing import Timing
@@ -26,7 +28,8 @@ def planner(*running: Running, node_b: bool = True) -> Planner:
         table.add(one)
     if node_b:
         nodes.report(document(B, rates=FAST, frees=(2.0,)), 0.0)
-    return Planner("fastest-finish", Pricing(local, nodes, table, Avoidance()))
+    pricing = Pricing(local, nodes, table, Avoidance(), PromiseBook())
+    return Planner("fastest-finish", pricing, Asking(A, nodes, table))
 
 
 def test_the_walk_parts_who_goes_from_who_waits() -> None:

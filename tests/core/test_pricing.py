@@ -11,6 +11,7 @@ from pairproxy.core.local import LocalEngines
 from pairproxy.core.models import EngineId, ModelName, Place, Request
 from pairproxy.core.nodes import NodeTable
 from pairproxy.core.pricing import Pricing
+from pairproxy.core.promises import PromiseBook
 from pairproxy.core.running import RunningTable
 from tests.core.told import FAST, GPU, SLOW, A, B, C, M, ask, at, document, report
 
@@ -22,7 +23,7 @@ class Known:
 
     def __init__(self) -> None:
         self.local, self.nodes, self.avoidance = LocalEngines(A, Costs()), NodeTable(), Avoidance()
-        self.pricing = Pricing(self.local, self.nodes, RunningTable(), self.avoidance)
+        self.pricing = Pricing(self.local, self.nodes, RunningTable(), self.avoidance, PromiseBook())
 
     def places(self, request: Request, time: float = 0.0) -> list[Place]:
         """Where it may run."""

@@ -1,0 +1,147 @@
+"""This node as the owner of slots that several origins want: who gets the next one, and who is told.
+
+Own clients come first: a slot that the plan of this node uses is not promised. But a guest that got nothing
+for STARVING_S gets the next free slot before them, and then has to wait as long again.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pairproxy.core.documents import EngineReport, EngineState, StateDocument
+from pairproxy.core.knowledge import Knowledge
+from pairproxy.core.models import EngineId, NodeId, Place, Request
+from pairproxy.core.promises import Wish
+
+STARVING_S = 5.0  # half of what a request may starve at most: the next slot has to come free, too
+ALONE_S = 10.0  # after so long without another, an origin that uses an engine need not ask for its slots
+GRACE_S = 0.05  # a document that was written before its reader heard a promise says nothing about it
+
+
+class Sharing:
+    """Keeps the promises of this node (Knowledge.promises) in step with what happens."""
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._knows = knowledge
+        self._book = knowledge.promises
+        self._seen: dict[EngineId, dict[NodeId, float]] = {}  # who used or asked for it, and when last
+        self._given: Counter[NodeId] = Counter()  # promises since its last document
+        self._asking: set[tuple[EngineId, NodeId]] = set()  # readers that were told to ask
+        self.pressing: set[NodeId] = set()  # who should hear of the last event at once
+
+    def hear(self, document: StateDocument, at: float, *, is_new_life: bool) -> None:
+        """A peer told what it waits for."""
+        self._given.pop(document.node, None)
+        if is_new_life:
+            self._book.withdraw(document.node, made_before=at)
+        elif not document.wanted:
+            self._book.withdraw(document.node, made_before=at - GRACE_S)
+        for report in self._knows.local.reports():
+            models = _models(report)
+            if any(wanted.yours and wanted.model in models for wanted in document.wanted):
+                self._seen.setdefault(report.engine, {})[document.node] = at
+
+    def used(self, engine: EngineId, request: Request, at: float) -> None:
+        """A guest's request took a slot."""
+        if request.origin is not None:
+            self._book.use(engine, request.origin)
+            self._seen.setdefault(engine, {})[request.origin] = at
+
+    def before_plan(self, at: float) -> None:
+        """Let promises lapse; keep slots from our own clients where a guest starves."""
+        self.pressing.clear()
+        self._book.lapse(at)
+        self._look_round(at)
+        for report in self._knows.local.reports():
+            starving = [wish for wish in self._wishes(report, at) if self._is_starving(wish, at)]
+            if starving:
+                self._promise(report, 1, starving, at)
+
+    def after_plan(self, at: float) -> None:
+        """Promise what our own clients left."""
+        for report in self._knows.local.reports():
+            free = self._free(report)
+            if free:
+                self._promise(report, free, self._wishes(report, at), at)
+        for engine, seen in self._seen.items():
+            told = {(engine, node) for node in seen if self._asks(engine, node, at)}
+            self.pressing |= {node for _, node in told - self._asking}
+            self._asking = {one for one in self._asking if one[0] != engine} | told
+        self.pressing |= self._knows.asking.asked(at)
+        self.pressing.discard(self._knows.own)
+
+    def publish(self, states: tuple[EngineState, ...], reader: NodeId, at: float) -> tuple[EngineState, ...]:
+        """The engines as the document for ``reader`` shows them, with who gets their next slots."""
+        return tuple(
+            replace(
+                state,
+                promises=self._book.promises(state.engine, at),
+                asks=self._asks(state.engine, reader, at),
+            )
+            for state in states
+        )
+
+    def _asks(self, engine: EngineId, reader: NodeId, at: float) -> bool:
+        """Whether ``reader`` has to ask: not if it alone uses the engine, nor if we would not hear it."""
+        age_s = self._knows.nodes.age(reader, at)
+        if age_s is None or age_s >= self._knows.rules.stale_s:
+            return False
+        return set(self._seen.get(engine, ())) != {reader}
+
+    def _look_round(self, at: float) -> None:
+        knows = self._knows
+        for running in knows.running:
+            if running.place.node == knows.own:
+                origin = running.request.origin or knows.own
+                self._seen.setdefault(running.place.engine, {})[origin] = at
+        for engine, seen in self._seen.items():
+            self._seen[engine] = {node: last for node, last in seen.items() if at - last < ALONE_S}
+
+    def _free(self, report: EngineReport) -> int:
+        held = len(self._knows.running.at_place(Place(self._knows.own, report.engine)))
+        return 0 if self._knows.is_draining else max(max(report.slots, 1) - held, 0)
+
+    def _promise(self, report: EngineReport, most: int, wishes: list[Wish], at: float) -> None:
+        newly = self._book.promise(report.engine, min(most, self._free(report)), wishes, at)
+        self._given.update(newly)
+        self.pressing.update(newly)
+
+    def _is_starving(self, wish: Wish, at: float) -> bool:
+        return self._book.unserved_s(wish.origin, wish.waited_s, at) > STARVING_S
+
+    def _wishes(self, report: EngineReport, at: float) -> list[Wish]:
+        """Who wants a slot of an engine; those who only wait for its model, if nobody asked for this very one.
+
+        Where just one waits for the model nobody has to be kept from its slots.
+        """
+        wishes = [*self._all_wishes(report, at)]
+        asked = [wish for wish in wishes if wish.has_asked]
+        if asked:
+            return asked
+        origins = {wish.origin for wish in wishes}
+        return wishes if len(origins) > 1 or self._has_own(report) else []
+
+    def _has_own(self, report: EngineReport) -> bool:
+        models = _models(report)
+        return any(waiting.request.model in models for waiting in self._knows.queue)
+
+    def _all_wishes(self, report: EngineReport, at: float) -> Iterator[Wish]:
+        models = _models(report)
+        for document, age_s in self._knows.nodes.documents(at):
+            if age_s >= self._knows.rules.stale_s:
+                continue
+            given = self._given[document.node]
+            for wanted in document.wanted:
+                count = (wanted.yours or wanted.count) - given
+                if wanted.model in models and count > 0:
+                    yield Wish(
+                        origin=document.node,
+                        count=count,
+                        waited_s=wanted.oldest_age_s + age_s,
+                        tokens=(wanted.prefill_tokens + wanted.decode_tokens) / wanted.count,
+                        has_asked=wanted.yours > 0,
+                    )
+
+
+def _models(report: EngineReport) -> set[str]:
+    return {replica.model for replica, _ in report.replicas}
