@@ -1,17 +1,12 @@
 """The command: its options, its order of steps, its output."""
 
-import contextlib
 import enum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from pairproxy.cli.ending import run_to_its_end
 from pairproxy.cli.options import Json
-
-if TYPE_CHECKING:
-    from pairproxy.cli.demo.legs import Result
-
-ENDED_BY_SIGNAL = 143  # what a shell says of a program ended by SIGTERM
 
 
 class EngineName(enum.StrEnum):
@@ -39,38 +34,17 @@ def demo(
     Examples: `pairproxy demo`, `pairproxy demo --json`,
     `pairproxy demo --engine paced --nodes 3 --requests 12`.
     """
-    import asyncio
-
     from pairproxy.cli.demo.legs import Plan, run_demo
     from pairproxy.cli.demo.show import Screen, to_json
 
     screen = Screen(is_quiet=as_json)
     plan = Plan(nodes, requests, engine.value, rounds, tokens)
 
-    async def run() -> "Result":
-        _end_on_signals()
-        return await run_demo(plan, screen)
-
     try:
-        result = asyncio.run(run())
-    except asyncio.CancelledError:  # by a signal; Ctrl-C comes as KeyboardInterrupt
-        raise typer.Exit(ENDED_BY_SIGNAL) from None
+        result = run_to_its_end(run_demo(plan, screen))
     finally:
         screen.close()
     if as_json:
         typer.echo(to_json(result))
     else:
         screen.report(result)
-
-
-def _end_on_signals() -> None:
-    """Let SIGTERM and a closed terminal end the demo as Ctrl-C does: after it has put everything away."""
-    import asyncio
-    import signal
-
-    task, loop = asyncio.current_task(), asyncio.get_running_loop()
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if number is not None and task is not None:
-            with contextlib.suppress(NotImplementedError):  # Windows has no such signals to loops
-                loop.add_signal_handler(number, task.cancel)

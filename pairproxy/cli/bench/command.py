@@ -1,0 +1,128 @@
+"""The command: its options, its order of steps."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pairproxy.cli.ending import run_to_its_end
+from pairproxy.cli.options import Home, Json, home_or_default
+
+if TYPE_CHECKING:
+    from pairproxy.cli.bench.rig import NodeSpec
+    from pairproxy.cli.bench.rounds import Plan
+
+WorkloadName = Annotated[
+    str, typer.Option("--workload", help="burst, published (five sub-agents), chains, one-chain or prefixes.")
+]
+Count = Annotated[
+    int | None, typer.Option(min=1, max=256, help="How many requests, or chains. Default: as is usual.")
+]
+Policies = Annotated[str, typer.Option(help="Which policies to compare, with commas.")]
+Nodes = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A node: NAME=SLOTS:PREFILL:DECODE[:BETA[:CACHED]] in tokens/s and tokens; several times. "
+        "Default: laptop, box and gpu, 1 : 1.5 : 4; for published: laptop, spark, rtx-5090."
+    ),
+]
+Slots = Annotated[int, typer.Option(min=1, max=64, help="Of each node, without --node.")]
+Origins = Annotated[int, typer.Option(min=1, max=8, help="At how many nodes clients ask.")]
+Rounds = Annotated[int, typer.Option(min=1, max=50, help="How often each policy is run.")]
+FastForward = Annotated[
+    float, typer.Option(min=1.0, max=200.0, help="How many times faster than real the engines run.")
+]
+Seed = Annotated[int, typer.Option(help="Of the lengths of requests.")]
+Keep = Annotated[
+    bool,
+    typer.Option("--keep", help="Keep the daemons between rounds: then they know how long replies are."),
+]
+HereFlag = Annotated[
+    bool,
+    typer.Option(
+        "--here",
+        help="Ask the daemon that runs here, with its own models: a few requests, alone and together.",
+    ),
+]
+Model = Annotated[str | None, typer.Option(help="With --here: which model. Default: the first.")]
+Yes = Annotated[bool, typer.Option("--yes", help="With --here: do not ask before sending.")]
+
+
+def bench(
+    workload: WorkloadName = "burst",
+    requests: Count = None,
+    policies: Policies = "fastest-finish,least-busy",
+    node: Nodes = None,
+    slots: Slots = 1,
+    origins: Origins = 1,
+    rounds: Rounds = 3,
+    fast_forward: FastForward = 20.0,
+    seed: Seed = 0,
+    keep: Keep = False,
+    here: HereFlag = False,
+    model: Model = None,
+    yes: Yes = False,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Compare policies, the best single node and the bounds, on daemons with paced engines on this machine.
+
+    Examples: `pairproxy bench`, `pairproxy bench --workload published --fast-forward 40`,
+    `pairproxy bench --node gpu=4:2000:120 --node mini=1:400:20 --origins 2`, `pairproxy bench --here`.
+    """
+    if here:
+        from pairproxy.cli.bench.here import bench_here
+
+        bench_here(home_or_default(home), model, requests or 6, rounds, is_agreed=yes, as_json=as_json)
+        return
+    nodes = _nodes(workload, node, slots)
+    _run(_plan(workload, requests, policies, nodes, origins, rounds, fast_forward, seed, keep), as_json)
+
+
+def _run(plan: "Plan", as_json: bool) -> None:
+    from pairproxy.cli.bench import show
+    from pairproxy.cli.bench.rounds import run_bench
+
+    result = run_to_its_end(run_bench(plan, lambda line: None if as_json else typer.echo(line, err=True)))
+    if as_json:
+        typer.echo(show.to_json(result))
+    else:
+        show.report(result)
+
+
+def _nodes(workload: str, texts: list[str] | None, slots: int) -> tuple["NodeSpec", ...]:
+    """The nodes that are given, or the usual ones. Raises BadParameter, PairproxyError."""
+    from pairproxy.cli.bench import rig
+
+    usual = rig.published() if workload == "published" else rig.unequal(slots)
+    nodes = tuple(map(rig.read_node, texts)) if texts else usual
+    if len({one.name[:8] for one in nodes}) < len(nodes):
+        raise typer.BadParameter("names must differ in their first eight characters", param_hint="--node")
+    return nodes
+
+
+def _plan(
+    workload: str,
+    requests: int | None,
+    policies: str,
+    nodes: tuple["NodeSpec", ...],
+    origins: int,
+    rounds: int,
+    fast_forward: float,
+    seed: int,
+    keep: bool,
+) -> "Plan":
+    """Everything checked before anything starts. Raises BadParameter."""
+    from pairproxy.cli.bench import rig, workloads
+    from pairproxy.cli.bench.rounds import Plan
+    from pairproxy.core.policies import POLICIES
+
+    wanted = tuple(name.strip() for name in policies.split(",") if name.strip())
+    if workload not in workloads.WORKLOADS:
+        raise typer.BadParameter(f"known: {', '.join(workloads.WORKLOADS)}", param_hint="--workload")
+    if not wanted or not set(wanted) <= POLICIES.keys():
+        raise typer.BadParameter(f"known: {', '.join(POLICIES)}", param_hint="--policies")
+    if origins > len(nodes):
+        raise typer.BadParameter(f"there are {len(nodes)} nodes", param_hint="--origins")
+    count = requests or workloads.COUNTS[workload]
+    made = workloads.WORKLOADS[workload](count, rig.names(nodes)[:origins], seed)
+    return Plan(made, rig.Rig(nodes, fast_forward), wanted, rounds, seed, keep)

@@ -1,0 +1,131 @@
+"""A bench of the cluster that runs here: a few small requests to a real model, on this machine and on all.
+
+What was measured is read from the daemon's own records, so that waiting is no service, and compared as the
+demo does. The policy is the daemon's.
+"""
+
+import asyncio
+import secrets
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import typer
+
+from pairproxy.api.client import get_report, get_status
+from pairproxy.api.schema import Record, Status
+from pairproxy.cli.bench.asking import Line, ask_all
+from pairproxy.cli.ending import run_to_its_end
+from pairproxy.cli.options import plain
+from pairproxy.core.accounting.comparison import Comparison, LegResult, compare, explain
+from pairproxy.core.accounting.services import Service
+from pairproxy.core.errors import PairproxyError
+from pairproxy.core.models import EngineId, NodeId, Place
+from pairproxy.core.workload import SimRequest
+
+PROMPT_TOKENS = 100  # small: it is somebody's machine
+OUTPUT_TOKENS = 64  # the limit that is sent
+MOST_REQUESTS = 32  # of a leg
+RECORD_S = 5.0  # the daemon closes a record within milliseconds of the last byte
+POLL_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """The running daemon as far as a bench needs it."""
+
+    home: Path
+    port: int
+    model: str
+    slots: dict[NodeId, int]  # of every node that has the model
+    names: dict[NodeId, str]
+
+
+def bench_here(
+    home: Path, model: str | None, requests: int, rounds: int, *, is_agreed: bool, as_json: bool
+) -> None:
+    """Say what would be sent, send it if that is agreed to, print what came of it. Raises PairproxyError."""
+    requests = min(requests, MOST_REQUESTS)
+    here = find(home, get_status(home), model)
+    question = (
+        f"Send {requests} requests of about {PROMPT_TOKENS} tokens, answered with at most {OUTPUT_TOKENS}, "
+        f"to {plain(here.model)}, {rounds} times on this machine alone and {rounds} times on "
+        f"{len(here.slots)} node(s)?"
+    )
+    if not is_agreed:
+        if not sys.stdin.isatty():
+            raise PairproxyError(f"{question} Nothing was sent: run it again with --yes.")
+        typer.confirm(question, abort=True, err=True)
+    found = run_to_its_end(_run(here, requests, rounds))
+    lines = explain(found, {node: plain(name) for node, name in here.names.items()})
+    if as_json:
+        document = {"model": here.model, "comparison": msgspec.to_builtins(found), "explanation": lines}
+        typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+    else:
+        typer.echo("\n".join(lines))
+
+
+def find(home: Path, status: Status, model: str | None) -> Here:
+    """Which port, model and nodes. Raises PairproxyError if this machine does not have the model."""
+    own = next(node for node in status.nodes if node.is_self)
+    served = [
+        (engine, replica.model) for engine in own.engines if engine.is_up for replica in engine.replicas
+    ]
+    chosen = [one for one in served if model in (None, one[1])]
+    if not chosen:
+        known = ", ".join(plain(name) for _, name in served) or "none"
+        raise PairproxyError(f"This machine has no such model to compare with. Models here: {known}.")
+    engine, name = chosen[0]
+    if engine.port is None:
+        raise PairproxyError(f"The engine {engine.engine} has no client port. Give it one: engines.listen.")
+    slots: dict[NodeId, int] = {}
+    for node in status.nodes:
+        for one in node.engines if node.is_up else ():
+            if any(replica.model == name for replica in one.replicas):
+                slots[NodeId(node.node)] = slots.get(NodeId(node.node), 0) + one.slots
+    names = {NodeId(node.node): node.name for node in status.nodes}
+    return Here(home, engine.port, name, slots, names)
+
+
+async def _run(here: Here, requests: int, rounds: int) -> Comparison:
+    alone, together = [], []
+    for _ in range(rounds):
+        alone.append(await _leg(here, requests, is_alone=True))
+        together.append(await _leg(here, requests, is_alone=False))
+    return compare(alone, together, here.slots)
+
+
+async def _leg(here: Here, requests: int, *, is_alone: bool) -> LegResult:
+    own = NodeId("here")
+    run = f"bench-{secrets.token_hex(4)}"
+    line = Line({own: here.port}, here.model, run, run, is_local_only=is_alone, is_limited=True)
+    replies = await ask_all([SimRequest(0.0, own, PROMPT_TOKENS, OUTPUT_TOKENS)] * requests, line)
+    makespan_s = max(one.ended_s for one in replies) - min(one.asked_s for one in replies)
+    return LegResult(makespan_s, tuple(map(_service, await _records(here, run, requests))))
+
+
+async def _records(here: Here, run: str, count: int) -> list[Record]:
+    """The leg's requests as the daemon recorded them; they are alike, so their order says nothing."""
+    try:
+        async with asyncio.timeout(RECORD_S):
+            while True:
+                records = (await asyncio.to_thread(get_report, here.home, run)).records
+                if len(records) >= count:
+                    return sorted(records, key=lambda record: record.arrived_s)
+                await asyncio.sleep(POLL_S)
+    except TimeoutError:
+        raise PairproxyError("The daemon has no record of a request that was answered.") from None
+
+
+def _service(record: Record) -> Service:
+    if record.node is None or record.dispatched_s is None or record.outcome != "done":
+        raise PairproxyError(f"A request of the bench ended as {record.outcome!r}, not done.")
+    return Service(
+        place=Place(NodeId(record.node), EngineId(record.engine or "")),
+        start_s=record.dispatched_s,
+        end_s=record.ended_s,
+        output_tokens=record.output_tokens or 0,
+        prompt_tokens=record.prompt_tokens or 0,
+        is_reply=True,
+    )

@@ -1,0 +1,91 @@
+"""The result of a bench: a table with what stands beside it in words, or one JSON document."""
+
+from typing import Any
+
+import msgspec
+
+from pairproxy.cli.bench.figures import Figures, shares
+from pairproxy.cli.bench.rounds import Result
+from pairproxy.cli.printing import console, counted, show_table
+
+TITLES = (
+    "policy", "makespan", "spread", "speedup", "bound", "hits", "TTFT", "p90", "model",
+)  # fmt: skip
+AGREEMENT = 0.10  # modelled and measured; beyond, the table says so
+
+
+def report(result: Result) -> None:
+    """Print it for people."""
+    out = console()
+    show_table(out, TITLES, [_row(one) for one in result.figures], frozenset(("policy",)))
+    for line in lines(result):
+        out.print(line, markup=False)
+
+
+def lines(result: Result) -> list[str]:
+    """What stands below the table."""
+    plan, limits = result.plan, result.bounds
+    pace, count = plan.rig.fast_forward, len(plan.workload.requests)
+    slots = sum(plan.rig.slots.values())
+    best = plan.rig.best.name
+    found = [f"{one.policy}: {shares(one.per_node)}{_refusals(one)}" for one in result.figures]
+    waves = counted(-(-count // slots), "wave")
+    found += [
+        f"{plan.workload.about}; {counted(len(plan.rig.nodes), 'node')}, {counted(slots, 'slot')}.",
+        f"Best single node: {best}, alone {limits.alone_s:.1f} s, measured. Speedups are against it.",
+        f"Waves bound {limits.waves:.2f}, for equal nodes and requests: {count} on {slots} go in {waves}.",
+        f"Capacity bound {limits.capacity:.2f}: the speeds of all nodes over that of the best.",
+        f"Provable bound {limits.provable:.2f}: no schedule ends before {limits.lower_s:.1f} s.",
+        "Column bound: how much of that was reached; hits: prompt tokens that were in an engine's cache.",
+    ]
+    if pace != 1.0:
+        found.append(
+            f"Engines run {pace:g} times as fast as told here; times are scaled back. Network, daemons and "
+            f"heartbeats are not, so each of their milliseconds counts as {pace:g}."
+        )
+    for one in result.figures:
+        gap = abs(one.modelled_s / one.makespan_s - 1.0) if one.modelled_s is not None else 0.0
+        if gap > AGREEMENT:
+            found.append(
+                f"{one.policy}: modelled and measured differ by {gap:.0%}; near a tie, milliseconds decide "
+                "which node gets a request."
+            )
+    if limits.provable < 1.02:
+        found.append("One node alone is at the bound: more machines cannot help here.")
+    return found
+
+
+def to_json(result: Result) -> str:
+    """One document for machines."""
+    plan = result.plan
+    document: dict[str, Any] = {
+        "workload": plan.workload.name,
+        "requests": len(plan.workload.requests),
+        "nodes": msgspec.to_builtins(plan.rig.nodes),
+        "fast_forward": plan.rig.fast_forward,
+        "rounds": plan.rounds,
+        "seed": plan.seed,
+        "best_node": plan.rig.best.name,
+        "bounds": msgspec.to_builtins(result.bounds),
+        "policies": [msgspec.to_builtins(one) for one in result.figures],
+        "explanation": lines(result),
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+
+
+def _row(one: Figures) -> tuple[str, ...]:
+    return (
+        one.policy,
+        f"{one.makespan_s:.1f} s",
+        f"{one.spread:.0%}",
+        f"{one.speedup:.2f}",
+        f"{one.efficiency:.0%}",
+        f"{one.hit_rate:.0%}",
+        f"{one.ttft_p50_s:.1f} s",
+        f"{one.ttft_p90_s:.1f} s",
+        "" if one.modelled_s is None else f"{one.modelled_s:.1f} s",
+    )
+
+
+def _refusals(one: Figures) -> str:
+    return f"; {one.refused:.1%} of the attempts were refused" if one.refused else ""

@@ -1,0 +1,23 @@
+import pytest
+
+from pairproxy.cli.bench.model import modelled
+from pairproxy.cli.bench.rig import Rig, equal, names
+from pairproxy.cli.bench.rounds import Result
+from pairproxy.cli.bench.workloads import published
+
+
+def test_the_model_of_one_node_is_arithmetic() -> None:
+    """Five equal tasks on one node take five times as long as one."""
+    rig = Rig(equal(1))
+    request = published(1, names(rig.nodes), 0).requests[0]
+    alone_s = request.prompt_tokens / 1200.0 + request.output_tokens / 60.0
+    assert modelled(published(5, names(rig.nodes), 0), rig, "fastest-finish", 0).makespan_s == pytest.approx(
+        5 * alone_s, rel=0.01
+    )
+
+
+def test_modelled_and_measured_are_of_one_size(result: Result) -> None:
+    """The same requests on the same nodes; near a tie one request may go elsewhere, so not to the percent."""
+    for one in result.figures:
+        assert one.modelled_s is not None
+        assert 0.5 < one.modelled_s / one.makespan_s < 2.0

@@ -1,0 +1,30 @@
+import asyncio
+from dataclasses import replace
+
+from pairproxy.cli.bench.rounds import Result, run_bench
+from tests.cli.bench.conftest import PLAN
+
+
+def test_every_policy_ran_the_same_requests(result: Result) -> None:
+    """One entry per policy, in order, each with all six replies; the best node alone took its time."""
+    assert [one.policy for one in result.figures] == ["fastest-finish", "least-busy"]
+    assert [sum(one.per_node.values()) for one in result.figures] == [6, 6]
+    best = result.plan.rig.best
+    alone_s = sum(
+        one.prompt_tokens / best.prefill + one.output_tokens / best.decode
+        for one in result.plan.workload.requests
+    )
+    assert alone_s <= result.bounds.alone_s < 1.3 * alone_s
+
+
+def test_daemons_that_are_kept_are_not_modelled() -> None:
+    """Two rounds on the same daemons: both are told of as they end, and no model knows what was learned."""
+    heard: list[str] = []
+    plan = replace(PLAN, policies=("least-busy",), rounds=2, keeps=True)
+    (found,) = asyncio.run(run_bench(plan, heard.append)).figures
+    assert (len(found.makespans_s), found.modelled_s) == (2, None)
+    assert [line.split(":")[0] for line in heard] == [
+        "fast alone",
+        "least-busy, round 1 of 2",
+        "least-busy, round 2 of 2",
+    ]
