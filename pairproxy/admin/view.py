@@ -21,7 +21,7 @@ from pairproxy.core.documents import EngineState
 from pairproxy.core.models import NodeId, Outcome, Place
 from pairproxy.core.replicas import differing
 from pairproxy.core.scheduler import Scheduler
-from pairproxy.core.whatif import best_single_node
+from pairproxy.core.whatif.alone import best_single_node
 from pairproxy.peers.book import PeerBook
 
 

@@ -7,7 +7,7 @@ from pairproxy.core.accounting.report import report_run
 from pairproxy.core.accounting.runs import Run, group_runs
 from pairproxy.core.models import EngineId, ModelName, NodeId, Outcome, Place, Rates, Usage
 from pairproxy.core.simulator import simulate
-from pairproxy.core.whatif import best_single_node, modelled_t1
+from pairproxy.core.whatif.alone import best_single_node, modelled_t1s
 from pairproxy.core.workload import SimEngine, SimNode, SimRequest
 
 A, B = NodeId("a"), NodeId("b")
@@ -58,7 +58,7 @@ def test_a_wrong_speed_shows_as_the_models_error() -> None:
         place: (slots, {m: replace(r, prefill=r.prefill / 2, decode=r.decode / 2) for m, r in rates.items()})
         for place, (slots, rates) in places(NODES).items()
     }
-    t1 = modelled_t1(run, B, half)
+    t1 = modelled_t1s(run, half).get(B)
     assert t1 is not None
     assert t1.model_error is not None
     assert t1.model_error > 0.3
@@ -76,7 +76,7 @@ def test_the_models_error_is_that_of_each_request() -> None:
         )
         for (place, (slots, rates)), by in zip(known.items(), (2.0, 0.5), strict=True)
     }
-    right, off = modelled_t1(run, B, known), modelled_t1(run, B, wrong)
+    right, off = modelled_t1s(run, known).get(B), modelled_t1s(run, wrong).get(B)
     assert right is not None
     assert off is not None
     assert right.model_error == pytest.approx(0.0, abs=0.01)
@@ -96,7 +96,7 @@ def test_a_speed_that_is_off_makes_the_error_as_large_and_no_larger(by: float) -
         )
         for place, (slots, rates) in places(nodes).items()
     }
-    t1 = modelled_t1(run, B, wrong)
+    t1 = modelled_t1s(run, wrong).get(B)
     assert t1 is not None
     assert t1.model_error == pytest.approx(abs(by - 1.0), abs=0.01)
 
@@ -126,9 +126,9 @@ def test_a_node_with_two_engines_is_taken_at_its_best() -> None:
     slow_too = SimEngine(EngineId("cpu"), 1, {next(iter(NODES[1].engines[0].rates)): Rates(10.0, 0.5, 0.0)})
     both = replace(NODES[1], engines=(*NODES[1].engines, slow_too))
     run = run_of(NODES, burst())
-    alone = modelled_t1(run, B, places(NODES))
+    alone = modelled_t1s(run, places(NODES)).get(B)
     assert alone is not None
-    with_cpu = modelled_t1(run, B, places([both]) | places(NODES[:1]))
+    with_cpu = modelled_t1s(run, places([both]) | places(NODES[:1])).get(B)
     assert with_cpu is not None
     assert with_cpu.value_s == alone.value_s
 
@@ -139,7 +139,7 @@ def test_what_was_cached_need_not_be_read() -> None:
     cached = replace(run, records=tuple(
         replace(one, usage=replace(one.usage, cached_tokens=one.usage.prompt_tokens)) for one in run.records
     ))  # fmt: skip
-    warm, cold = modelled_t1(cached, B, places(NODES)), modelled_t1(run, B, places(NODES))
+    warm, cold = modelled_t1s(cached, places(NODES)).get(B), modelled_t1s(run, places(NODES)).get(B)
     assert warm is not None
     assert cold is not None
     assert warm.value_s < cold.value_s
@@ -149,7 +149,7 @@ def test_what_did_not_end_well_is_no_work() -> None:
     """A request that was refused or cancelled is left out, on both sides."""
     run = run_of(NODES, burst())
     less = replace(run, records=(replace(run.records[0], outcome=Outcome.CANCELLED), *run.records[1:]))
-    whole, part = modelled_t1(run, B, places(NODES)), modelled_t1(less, B, places(NODES))
+    whole, part = modelled_t1s(run, places(NODES)).get(B), modelled_t1s(less, places(NODES)).get(B)
     assert whole is not None
     assert part is not None
     assert part.value_s < whole.value_s
@@ -162,7 +162,7 @@ def test_what_cannot_be_modelled_is_not_claimed() -> None:
     assert best_single_node(silent, places(NODES)) is None
     other = {place: (slots, {ModelName("other"): FAST}) for place, (slots, _) in places(NODES).items()}
     assert best_single_node(run, other) is None
-    assert modelled_t1(run, NodeId("c"), places(NODES)) is None
+    assert modelled_t1s(run, places(NODES)).get(NodeId("c")) is None
     assert best_single_node(run, {}) is None
     failed = replace(run, records=tuple(replace(one, outcome=Outcome.FAILED) for one in run.records))
     assert best_single_node(failed, places(NODES)) is None
@@ -174,3 +174,42 @@ def test_a_run_on_a_place_that_is_gone_has_no_known_error() -> None:
     t1 = best_single_node(run, places(NODES[:1]))
     assert t1 is not None
     assert (t1.node, t1.model_error) == (A, None)
+
+
+def chains(count: int, steps: int) -> list[SimRequest]:
+    """Closed loops whose prompts grow by 20 blocks a step, three seconds of a tool between the steps."""
+    requests: list[SimRequest] = []
+    for chain in range(count):
+        for step in range(steps):
+            blocks = tuple(range(1000 * chain, 1000 * chain + 20 * (step + 1)))
+            after = len(requests) - 1 if step else None
+            requests.append(
+                SimRequest(0.0, A, 64 * len(blocks) + 9, 60, after=after, think_s=3.0 if step else 0.0,
+                           blocks=blocks, run="job")
+            )  # fmt: skip
+    return requests
+
+
+@pytest.mark.parametrize("cache_tokens", [2_000, 50_000])
+def test_chains_are_replayed_as_chains_with_the_nodes_own_cache(cache_tokens: int) -> None:
+    """A step arrives a tool's time after the step before; what a small cache lost is read again."""
+    nodes = [
+        SimNode.of("a", 2, SLOW, cache_tokens=cache_tokens),
+        SimNode.of("b", 2, FAST, cache_tokens=cache_tokens),
+    ]
+    run = run_of(nodes, chains(3, 5))
+    caches = dict.fromkeys(places(nodes), cache_tokens)
+    t1 = modelled_t1s(run, places(nodes), caches)[B]
+    alone = SimNode.of("a", 2, FAST, cache_tokens=cache_tokens)
+    real = simulate([alone], chains(3, 5)).makespan_s
+    assert t1.value_s == pytest.approx(real, rel=0.1)
+
+
+def test_a_node_may_be_better_with_fewer_at_once() -> None:
+    """Where requests slow each other by more than they share, one after the other is sooner."""
+    bad = Rates(4000.0, 50.0, beta=3.0)
+    run = run_of(NODES, burst())
+    known = places(NODES)
+    both = {**known, **{place: (4, dict.fromkeys(rates, bad)) for place, (_, rates) in known.items()}}
+    one = {**known, **{place: (1, dict.fromkeys(rates, bad)) for place, (_, rates) in known.items()}}
+    assert modelled_t1s(run, both)[B].value_s == pytest.approx(modelled_t1s(run, one)[B].value_s)

@@ -1,0 +1,63 @@
+"""How far the model is off on what really happened, request by request, each in the company it had."""
+
+from collections.abc import Mapping, Sequence
+
+from pairproxy.core.accounting.works import Places
+from pairproxy.core.models import ModelName, Place, Rates
+from pairproxy.core.simulated_gpu import Phase, Reached, SimulatedGpu
+from pairproxy.core.whatif.pieces import Piece
+
+MOST_CHECKED = 256  # requests, evenly spread: more would not change the mean error, only take seconds
+
+
+def model_error(pieces: Sequence[Piece], places: Places) -> float | None:
+    """The sum of what each is off by over the sum of what each took.
+
+    So that too long here and too short there do not cancel out. None if a place is no longer known.
+    """
+    if any(piece.model not in places.get(piece.place, (0, {}))[1] for piece in pieces):
+        return None
+    checked = _companies(pieces)[:: max(len(pieces) // MOST_CHECKED, 1)]
+    really_s = sum(piece.ended_at - piece.dispatched_at for piece, _ in checked)
+    off_s = sum(
+        abs(_end_in_company(piece, company, places[piece.place][1]) - piece.ended_at)
+        for piece, company in checked
+    )
+    return off_s / really_s if really_s > 0.0 else None
+
+
+def _companies(pieces: Sequence[Piece]) -> list[tuple[Piece, list[Piece]]]:
+    """Each piece with those that ran at its place at the same time."""
+    found: list[tuple[Piece, list[Piece]]] = []
+    there: dict[Place, list[tuple[Piece, list[Piece]]]] = {}
+    for piece in sorted(pieces, key=lambda piece: piece.dispatched_at):
+        active = [one for one in there.get(piece.place, []) if one[0].ended_at > piece.dispatched_at]
+        for _, company in active:
+            company.append(piece)
+        found.append((piece, [other for other, _ in active]))
+        there[piece.place] = [*active, found[-1]]
+    return found
+
+
+def _end_in_company(piece: Piece, company: Sequence[Piece], rates: Mapping[ModelName, Rates]) -> float:
+    """When a piece ends on the model, while the others begin and end as they really did."""
+    gpu = SimulatedGpu(len(company) + 1)
+    starts = [(one.dispatched_at, True, one) for one in (piece, *company)]
+    ends = [(one.ended_at, False, one) for one in company]
+    reached: list[Reached] = []
+    for at, is_start, one in sorted([*starts, *ends], key=lambda change: change[:2]):
+        reached += gpu.advance(at)
+        if is_start:
+            one.start(gpu, at, rates[one.model])
+        else:
+            gpu.stop(one.attempt)
+    reached += _until_idle(gpu)
+    return next(one.at for one in reached if one.attempt == piece.attempt and one.phase is Phase.DECODE)
+
+
+def _until_idle(gpu: SimulatedGpu) -> list[Reached]:
+    """Every end of a phase until nothing runs."""
+    reached: list[Reached] = []
+    while (change := gpu.next_change()) is not None:
+        reached += gpu.advance(change)
+    return reached
