@@ -59,6 +59,13 @@ class Costs:
         speed.learn(usage, timing, PRIORS.get(kind, _UNKNOWN), is_cold=is_cold)
         self.changes += 1
 
+    def slowness(
+        self, engine: EngineId, model: ModelName, usage: Usage, timing: Timing, kind: str
+    ) -> float | None:
+        """How fast a reply was over what is usual there (Speed.slowness); ask before it is learned."""
+        speed = self._speeds.get((engine, model))
+        return None if speed is None else speed.slowness(usage, timing, PRIORS.get(kind, _UNKNOWN))
+
     def learn_output(self, request: Request, tokens: int) -> None:
         """Take in the length of one reply to a client, wherever it was made; zero says nothing."""
         self.lengths.learn(request, tokens)

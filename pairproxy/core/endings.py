@@ -36,7 +36,7 @@ class Endings:
         if running is None or running.is_settling:
             return
         knows.served.pop(event.attempt.request, None)
-        model, usage = running.request.model, event.usage
+        usage = event.usage
         if event.outcome is Outcome.DONE:
             knows.local.costs.learn_output(running.request, usage.output_tokens or 0)
             if running.place.node == knows.own:
@@ -44,7 +44,7 @@ class Endings:
                 engine, asked = running.place.engine, running.request
                 knows.local.prefixes.learn(engine, running.held_blocks, asked.prompt_tokens, usage)
             if running.place.node == knows.own and running.first_byte_at is not None:
-                knows.local.learn(running.place.engine, model, usage, running.timing(usage))
+                knows.local.finished(running, usage, event.at)
         self._release(running, event.settled)
 
     def failed(self, event: AttemptFailed) -> list[Command]:

@@ -8,12 +8,15 @@ from pairproxy.core.catalogue import node_catalogue
 from pairproxy.core.costs import Costs
 from pairproxy.core.documents import EngineCatalogue, EngineReport, EngineState, NodeCatalogue, ReplicaState
 from pairproxy.core.engine_prefixes import EnginePrefixes
+from pairproxy.core.foreign import ForeignWork
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Rates, Replica, Usage
 from pairproxy.core.prefix_news import bounded
 from pairproxy.core.running import Running, RunningTable
+from pairproxy.core.speeds import SpeedKey
 from pairproxy.core.timing import Timing
 
 MOST_LOST = 32  # engines that are remembered while they do not answer; no machine runs more
+LAST_PROMPTS = ("ollama", "lmstudio")  # kinds whose cache is the last prompt of each slot
 
 
 class LocalEngines:
@@ -22,6 +25,8 @@ class LocalEngines:
     def __init__(self, own: NodeId, costs: Costs) -> None:
         self.own = own
         self.costs = costs
+        self.foreign = ForeignWork()
+        self._new_prompts: dict[EngineId, int] = {}  # prompts that an engine had not had, as far as we know
         self.prefixes = EnginePrefixes()
         self._reports: dict[EngineId, EngineReport] = {}
         self._lost: OrderedDict[EngineId, EngineReport] = OrderedDict()
@@ -30,6 +35,7 @@ class LocalEngines:
     def report(self, report: EngineReport) -> None:
         """Take in what probing an engine told."""
         self._reports[report.engine] = report
+        self._identify(report)
         self.prefixes.report(report)
         self._lost.pop(report.engine, None)
         self._catalogue = None
@@ -38,16 +44,45 @@ class LocalEngines:
         """Use an engine that does not answer no more; what it had it may have again in a moment."""
         report = self._reports.pop(engine, None)
         self.prefixes.lose(engine)
+        self.foreign.forget(engine)
+        self._new_prompts.pop(engine, None)
         if report is not None:
             self._lost[engine] = report
             if len(self._lost) > MOST_LOST:
                 self._lost.popitem(last=False)
         self._catalogue = None
 
+    def finished(self, running: Running, usage: Usage, at: float) -> None:
+        """Take in a request that ended well on an engine of this node: it teaches, and it tells of others."""
+        engine, model, timing = running.place.engine, running.request.model, running.timing(usage)
+        report = self._reports.get(engine)
+        part = self.costs.slowness(engine, model, usage, timing, report.kind if report else "")
+        if part is not None:
+            self.foreign.saw(engine, part, sum(timing.decoding(usage.decode_s).values()), at)
+        self.learn(engine, model, usage, timing, is_cold=self._is_cold(running))
+
+    def _is_cold(self, running: Running) -> bool:
+        """Whether its engine cannot have had any of its prompt, though it does not say so.
+
+        None of it was in the index, and as many other prompts have come since the index was begun as the
+        engine has slots. True of engines that keep the last prompt of each slot and no more.
+        """
+        report = self._reports.get(running.place.engine)
+        if (
+            report is None
+            or report.kind not in LAST_PROMPTS
+            or running.held_blocks
+            or not running.request.prefix
+        ):
+            return False
+        others = self._new_prompts.get(report.engine, 0)
+        self._new_prompts[report.engine] = others + 1
+        return others >= max(report.slots, 1)
+
     def learn(
         self, engine: EngineId, model: ModelName, usage: Usage, timing: Timing, *, is_cold: bool = False
     ) -> None:
-        """Take in one finished request (Costs.learn)."""
+        """Let the speed of a model on an engine be known (Costs.learn)."""
         report = self._reports.get(engine)
         kind = report.kind if report else ""
         self.costs.learn(engine, model, usage, timing, kind=kind, is_cold=is_cold)
@@ -78,8 +113,19 @@ class LocalEngines:
         return [replica for report in self._reports.values() for replica, _ in report.replicas]
 
     def slots(self) -> dict[Place, int]:
-        """How many requests each engine runs at most; never none."""
-        return {Place(self.own, engine): max(report.slots, 1) for engine, report in self._reports.items()}
+        """How many requests each engine is given at most; never none, and fewer beside foreign work."""
+        return {Place(self.own, engine): self.offered(report) for engine, report in self._reports.items()}
+
+    def offered(self, report: EngineReport) -> int:
+        """Slots of an engine that are offered, free or not."""
+        slots = max(report.slots, 1)
+        return slots - self.foreign.lost(report.engine, slots)
+
+    def _identify(self, report: EngineReport) -> None:
+        for replica, _ in report.replicas:
+            self.costs.identify(
+                SpeedKey(report.engine, report.kind, report.version, replica.model, replica.identity)
+            )
 
     def rates(self, engine: EngineId, model: ModelName) -> Rates:
         """How fast a model runs on an engine, the best known."""
@@ -157,7 +203,7 @@ class LocalEngines:
             engine=report.engine,
             kind=report.kind,
             version=report.version,
-            slots=max(report.slots, 1),
+            slots=self.offered(report),
             in_flight=len(here),
             yours=len(here) - len(others),
             frees_in_s=tuple(sorted(max(one.remaining_s(at), 0.0) for one in others)),
@@ -165,4 +211,5 @@ class LocalEngines:
                 ReplicaState(replica, is_loaded, self.rates(report.engine, replica.model))
                 for replica, is_loaded in report.replicas
             ),
+            foreign=self.foreign.lost(report.engine, max(report.slots, 1)),
         )

@@ -7,7 +7,7 @@ from pairproxy.core.models import AttemptId, NodeId, Place, Rates, Request, Usag
 from pairproxy.core.prefixes import Pending
 from pairproxy.core.timing import Timing
 
-IN_LUMPS = 8  # records: a stream of fewer was held back by its engine, as a call of a tool is
+IN_LUMPS = 12  # records: a stream of fewer was held back by its engine, as the call of a tool is
 LATE_TIMES = 3.0  # one reply in twenty is three times as long as the mean (log-normal of spread 1)
 
 

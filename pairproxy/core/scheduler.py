@@ -70,6 +70,7 @@ class Scheduler:
     def handle(self, event: Event) -> list[Command]:
         """Take in what happened; answer what to do now, in order."""
         self.running.count_time(event.at)
+        self.local.foreign.count_time(event.at)
         commands: list[Command] = []
         self._take_in(event, commands)
         self._refuse_overdue(event.at, commands)

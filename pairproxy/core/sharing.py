@@ -99,7 +99,7 @@ class Sharing:
 
     def _free(self, report: EngineReport) -> int:
         held = len(self._knows.running.at_place(Place(self._knows.own, report.engine)))
-        return 0 if self._knows.is_draining else max(max(report.slots, 1) - held, 0)
+        return 0 if self._knows.is_draining else max(self._knows.local.offered(report) - held, 0)
 
     def _promise(self, report: EngineReport, most: int, wishes: list[Wish], at: float) -> None:
         newly = self._book.promise(report.engine, min(most, self._free(report)), wishes, at)

@@ -2,15 +2,18 @@
 
 from dataclasses import dataclass, field
 
-from pairproxy.core.decode_curve import CurveFacts, DecodeCurve
+from pairproxy.core.decode_curve import FULL_TOKENS, CurveFacts, DecodeCurve
 from pairproxy.core.models import EngineId, ModelName, Rates, Usage
-from pairproxy.core.prefill_rate import LEARNING_WEIGHT, PrefillRate, Rate
+from pairproxy.core.prefill_rate import LEARNING_WEIGHT, PLAUSIBLE_TIMES, PrefillRate, Rate
 from pairproxy.core.timing import Timing
 
 FULL_PREFILL_TOKENS = 256  # fewer are dominated by fixed costs and count for less
 MIN_DECODE_TOKENS = 8  # fewer say more about the clock than about the engine
 MIN_PREFILL_TOKENS = 16
 PROOF_TOKENS = 64  # read anew: fewer than a calibration's say too little to replace what was learned
+PROVEN_REPLIES = 5  # before them nothing is usual: what is slow is our own guess
+USUAL_PROMPT_TIMES = 2.0  # a prompt longer than that decodes slower for its own reasons
+USUAL_PROMPT_WEIGHT = 0.05  # of one reply in the usual length of prompts: the last twenty
 MIN_LOAD_S = 0.5  # less is bookkeeping, not a load
 
 
@@ -50,6 +53,7 @@ class Speed:
     prefill: PrefillRate = field(default_factory=PrefillRate)
     decode: DecodeCurve = field(default_factory=DecodeCurve)
     load: Rate = field(default_factory=Rate)
+    prompts: Rate = field(default_factory=Rate)  # their usual length in tokens
 
     @classmethod
     def of(cls, facts: SpeedFacts) -> "Speed":
@@ -82,22 +86,37 @@ class Speed:
             load_s=self.load.value(prior.load_s),
         )
 
+    def slowness(self, usage: Usage, timing: Timing, prior: Rates) -> float | None:
+        """How fast a reply decoded over how fast replies like it usually do; None: that cannot be told."""
+        company_s = timing.decoding(usage.decode_s)
+        prompt = usage.prompt_tokens or 0
+        is_odd = self.prompts.is_measured and prompt > USUAL_PROMPT_TIMES * self.prompts.value(0.0)
+        if self.decode.replies < PROVEN_REPLIES or is_odd or not company_s:
+            return None
+        if (usage.output_tokens or 0) < FULL_TOKENS:
+            return None
+        return self.decode.slowness(usage.output_tokens or 0, company_s, prior)
+
     def learn(self, usage: Usage, timing: Timing, prior: Rates, *, is_cold: bool) -> None:
         """Take in one finished request. ``is_cold``: nothing of its prompt can have been cached.
 
         A reply that does not say how much of its prompt was cached, and was not cold, cannot make the engine
         faster. A model that had to be loaded had no cache.
         """
+        if usage.prompt_tokens:
+            self.prompts.learn(usage.prompt_tokens, USUAL_PROMPT_WEIGHT)
         has_loaded = usage.load_s is not None and usage.load_s > MIN_LOAD_S
         uncached = (usage.prompt_tokens or 0) - (usage.cached_tokens or 0)
         prefill_s = usage.prefill_s if usage.prefill_s is not None else timing.ttft_s
         prefill_s *= timing.own_part
         if uncached >= MIN_PREFILL_TOKENS and prefill_s > 0:
             weight = LEARNING_WEIGHT * min(1.0, uncached / FULL_PREFILL_TOKENS)
-            if usage.cached_tokens is None and not is_cold and not has_loaded:
-                self.prefill.lower(uncached / prefill_s, weight, prior.prefill)
+            value = uncached / prefill_s
+            is_believed = (is_cold or has_loaded) and value <= PLAUSIBLE_TIMES * prior.prefill
+            if usage.cached_tokens is None and not is_believed:
+                self.prefill.lower(value, weight, prior.prefill)
             else:
-                self.prefill.prove(uncached / prefill_s, weight, is_enough=uncached >= PROOF_TOKENS)
+                self.prefill.prove(value, weight, is_enough=uncached >= PROOF_TOKENS)
         tokens, company_s = usage.output_tokens or 0, timing.decoding(usage.decode_s)
         if tokens >= MIN_DECODE_TOKENS and company_s:
             self.decode.learn(tokens, company_s, prior)

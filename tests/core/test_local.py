@@ -4,11 +4,12 @@ import pytest
 
 from pairproxy.core.costs import PRIORS, Costs
 from pairproxy.core.documents import CatalogueEntry, EngineCatalogue
+from pairproxy.core.events import AttemptFinished, EngineReported
 from pairproxy.core.local import MOST_LOST, LocalEngines
-from pairproxy.core.models import AttemptId, EngineId, ModelName, RequestId, Usage
+from pairproxy.core.models import AttemptId, EngineId, ModelName, Outcome, RequestId, Usage
 from pairproxy.core.running import Running, RunningTable
 from pairproxy.core.timing import Timing
-from tests.core.told import FAST, GPU, A, B, M, ask, at, report
+from tests.core.told import FAST, GPU, A, B, M, Told, ask, at, report
 
 OTHER = EngineId("other")
 
@@ -113,3 +114,68 @@ def test_the_catalogue_is_that_of_the_engines_that_answer() -> None:
     assert local.catalogue().engines == (EngineCatalogue(GPU, "paced", ()),)
     local.lose(GPU)
     assert local.catalogue() == empty
+
+
+def test_foreign_work_lowers_the_slots_that_are_offered() -> None:
+    """Clients of the engine's owner slow it down: it is given less, and peers are told, until it is over."""
+    told = Told(slots=3, speed=FAST)
+    for step in range(8):
+        assert told.scheduler.local.slots() == {at(A): 3}
+        serve(told, f"usual{step}", 1.0)
+    for step in range(12):
+        serve(told, f"slow{step}", 2.0)
+    state = told.scheduler.document_for(B, "1", 1, "a", told.at).engines[0]
+    assert 1 <= state.foreign <= 2
+    assert told.scheduler.local.slots() == {at(A): 3 - state.foreign}
+    assert state.slots == 3 - state.foreign
+    told.passes(100.0)
+    assert told.scheduler.local.slots() == {at(A): 3}
+
+
+def serve(told: Told, name: str, seconds: float) -> None:
+    """A reply of 100 tokens that takes so long to write."""
+    told.arrives(ask(name))
+    told.passes(0.1)
+    told.begins(name)
+    told.passes(seconds)
+    told.finishes(name, tokens=100)
+
+
+def test_an_engine_that_keeps_quiet_about_its_cache_is_found_to_be_faster() -> None:
+    """By prompts that it was never sent, once whatever it held before we came has been replaced."""
+    told = Told(speed=None)
+    told.tell(EngineReported(told.at, report(kind="ollama")))
+    for index in range(30):
+        prefill_s = 4.0 if index == 0 else 1.0
+        told.arrives(ask(f"r{index}", prompt=2000, prefix=(index + 1, index + 1001)))
+        told.passes(prefill_s)
+        told.begins(f"r{index}")
+        usage = Usage(prompt_tokens=2000, prefill_s=prefill_s)
+        told.passes(1.0)
+        told.tell(AttemptFinished(told.at, AttemptId(RequestId(f"r{index}"), 1), Outcome.DONE, usage))
+    assert told.scheduler.local.rates(GPU, M).prefill == pytest.approx(2000.0, rel=0.05)
+
+
+def test_a_prompt_that_comes_again_makes_no_engine_faster() -> None:
+    """Its engine has it."""
+    told = Told(speed=None)
+    told.tell(EngineReported(told.at, report(kind="ollama")))
+    for index in range(10):
+        prefill_s = 4.0 if index == 0 else 0.1
+        told.arrives(ask(f"r{index}", prompt=2000, prefix=(1, 2)))
+        told.passes(prefill_s)
+        told.begins(f"r{index}")
+        usage = Usage(prompt_tokens=2000, prefill_s=prefill_s)
+        told.passes(1.0)
+        told.tell(AttemptFinished(told.at, AttemptId(RequestId(f"r{index}"), 1), Outcome.DONE, usage))
+    assert told.scheduler.local.rates(GPU, M).prefill == pytest.approx(500.0, rel=0.05)
+
+
+def test_an_engine_of_a_new_version_is_measured_anew() -> None:
+    """What was learned belongs to the old one."""
+    told = Told(speed=FAST)
+    assert told.scheduler.local.rates(GPU, M).decode == pytest.approx(FAST.decode)
+    told.tell(EngineReported(told.at, replace(report(), version="2")))
+    assert told.scheduler.local.rates(GPU, M) == PRIORS["paced"]
+    told.tell(EngineReported(told.at, report()))
+    assert told.scheduler.local.rates(GPU, M).decode == pytest.approx(FAST.decode, rel=0.001)

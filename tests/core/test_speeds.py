@@ -159,3 +159,22 @@ def test_what_is_kept_goes_on_where_it_was() -> None:
     nothing = Speed().facts()
     assert (nothing.prefill, nothing.decode, nothing.load) == (None, None, None)
     assert math.isclose(prefill(Speed.of(nothing)), PRIOR.prefill)
+
+
+def test_a_reply_is_slow_only_against_others_like_it() -> None:
+    """Not before there were a few; not for a prompt longer than usual, nor for a handful of tokens."""
+    speed = Speed()
+    half = Usage(100, 0, 100, 0.1, 4.0)
+    for _ in range(10):
+        assert speed.decode.replies >= 5 or speed.slowness(half, Timing(), PRIOR) is None
+        speed.learn(Usage(100, 0, 100, 0.1, 2.0), Timing(), PRIOR, is_cold=False)
+    assert speed.slowness(half, Timing(), PRIOR) == pytest.approx(0.5)
+    assert speed.slowness(Usage(300, 0, 100, 0.1, 4.0), Timing(), PRIOR) is None
+    assert speed.slowness(Usage(100, 0, 20, 0.1, 0.8), Timing(), PRIOR) is None
+    assert speed.slowness(Usage(100, 0, 100, 0.1), Timing(), PRIOR) is None
+
+
+def test_what_is_thought_to_be_cold_must_be_plausible() -> None:
+    """An index that was begun after its engine may be wrong: a hundred times the prior is a cached prompt."""
+    speed = learned(Usage(prompt_tokens=1000, prefill_s=0.01), is_cold=True)
+    assert prefill(speed) == PRIOR.prefill

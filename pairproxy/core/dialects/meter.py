@@ -32,6 +32,7 @@ _ERROR_LINE = re.compile(rb'^(?:error:|(?:data:\s*)?\{\s*"error"\s*:(?!\s*null))
 _SERVER_SENT = (b"data:", b"event:", b"id:", b"retry:", b":", b"error:")
 _DONE = frozenset({b"data: [DONE]", b"data:[DONE]"})
 _EVENT_NEWLINES = 2  # the end of an event's line and the empty line after it
+_LINES = {Dialect.OLLAMA: 1} | dict.fromkeys(TERMINAL, 3)  # of a record, where an event has no name: two
 _EVENTS_WITHOUT_TOKEN = 2  # the reason why it stopped, and [DONE]
 
 
@@ -81,11 +82,14 @@ class Meter:
         """What the reply said of itself; a stream of events that does not count its tokens is counted."""
         if self._dialect is Dialect.OLLAMA:
             records = self._last_records()
-            return usage_of(self._dialect, records[-1] if records else b"")
-        usage = usage_of(self._dialect, self._end(), bytes(self._head))
+            usage = usage_of(self._dialect, records[-1] if records else b"")
+        else:
+            usage = usage_of(self._dialect, self._end(), bytes(self._head))
         if self._dialect is Dialect.OPENAI and usage.output_tokens is None:
-            return replace(usage, output_tokens=self._counted_tokens())
-        return usage
+            usage = replace(usage, output_tokens=self._counted_tokens())
+        if not self._is_stream():
+            return usage
+        return replace(usage, records=self._newlines // _LINES.get(self._dialect, _EVENT_NEWLINES))
 
     def _watch_events(self, data: bytes) -> None:
         text = self._edge + data

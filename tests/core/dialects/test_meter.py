@@ -99,6 +99,20 @@ def test_llama_cpp_tells_its_timings_always() -> None:
     assert metered(Dialect.OPENAI, body)[1] == Usage(26, 16, 40, 0.25, 0.8, 1.5)
 
 
+@pytest.mark.parametrize(
+    ("dialect", "body", "records"),
+    [
+        (Dialect.OLLAMA, OLLAMA_PART * 3 + OLLAMA_END, 4),
+        (Dialect.OPENAI, EVENT * 5 + EVENT_END + DONE, 7),
+        (Dialect.ANTHROPIC, b'event: ping\ndata: {"type":"ping"}\n\n' * 5, 5),
+    ],
+)
+def test_a_stream_tells_in_how_many_records_it_came(dialect: Dialect, body: bytes, records: int) -> None:
+    """A call of a tool comes in a few, after all its tokens were made; a reply in one piece tells nothing."""
+    assert metered(dialect, body)[1].records == records
+    assert metered(Dialect.OPENAI, b'{"usage":{"completion_tokens":40}}', streaming=False)[1].records is None
+
+
 @pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
 def test_a_stream_that_does_not_count_is_counted(newline: bytes) -> None:
     """One token for each event that may hold one, whatever ends its lines."""
