@@ -159,7 +159,10 @@ class Daemon:
             settings.limits,
         )
         self._route = Route(
-            self._upstream, lambda place: place.node != identity.device_id, settings.debug.headers
+            self._upstream,
+            lambda place: place.node != identity.device_id,
+            settings.debug.headers,
+            self._book.hear_refusal,
         )
         self._catalogue = Catalogue(
             self._scheduler,
@@ -251,6 +254,7 @@ class Daemon:
             self._engines.authority,
             self._residency,
             self._catalogue,
+            self._publisher.refusal,
         )
 
     def _discovery(self, identity: Identity, file: DaemonFile) -> Discovery | None:

@@ -1,13 +1,38 @@
 """What becomes of a request that arrives: it waits here, or runs here as a guest at once, or is refused."""
 
+from collections import OrderedDict
 from dataclasses import replace
 
 from pairproxy.core import replicas
 from pairproxy.core.errors import Draining, PairproxyError, QueueFull, SlotsTaken
 from pairproxy.core.events import RequestArrived
 from pairproxy.core.knowledge import Knowledge
+from pairproxy.core.models import NodeId, RequestId
 from pairproxy.core.planner import Placed, no_such_model
 from pairproxy.core.queue import Waiting
+
+SEEN_S = 120.0  # how long an attempt may be under way on a network, copies of it included
+MOST_SEEN = 4096  # attempts of one peer in that time; an honest one sends a few a second
+
+
+class Guests:
+    """Which attempts of peers were here, so that a copy that comes late is not served again.
+
+    A peer's own attempts are all that its haste can push out.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[NodeId, OrderedDict[RequestId, float]] = {}
+
+    def is_new(self, origin: NodeId, attempt: RequestId, at: float) -> bool:
+        """Whether it is seen for the first time within SEEN_S; it is seen then."""
+        seen = self._seen.setdefault(origin, OrderedDict())
+        while seen and (at - next(iter(seen.values())) >= SEEN_S or len(seen) > MOST_SEEN):
+            seen.popitem(last=False)
+        if attempt in seen:
+            return False
+        seen[attempt] = at
+        return True
 
 
 class Arrivals:
@@ -15,6 +40,7 @@ class Arrivals:
 
     def __init__(self, knowledge: Knowledge) -> None:
         self._knows = knowledge
+        self._guests = Guests()
 
     def take_in(self, event: RequestArrived) -> Placed | PairproxyError | None:
         """Queue a client's request (None) or place a peer's; or answer why neither can be."""
@@ -24,6 +50,8 @@ class Arrivals:
         waiting = Waiting(request, event.at)
         if knows.is_here(request.id):
             return SlotsTaken("This request is here already.")
+        if request.origin is not None and not self._guests.is_new(request.origin, request.id, event.at):
+            return SlotsTaken("This attempt was here already.")
         if knows.is_draining:
             return stopping()
         if request.origin is not None:

@@ -1,4 +1,4 @@
-"""What this node wants as an origin, as others are told, and whether it may use a free slot of theirs at once.
+"""What this node, as an origin, tells that it wants, and whether it may use a free slot of theirs at once.
 
 A slot belongs to its owner, who may promise it to one of several origins (core.promises). Where it does, a
 request is not sent before the promise is heard: until then the state document says that it is wanted.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from pairproxy.core.documents import StateDocument
 from pairproxy.core.errors import PairproxyError, SlotsTaken, UpstreamBusy
-from pairproxy.core.models import Place
+from pairproxy.core.models import NodeId, Place
 
 HOLD_BACK_S = 0.25  # after a refusal without news: one promise time, so that a fresh state can arrive
 BUSY_HOLD_S = 1.0  # after an engine said 503: what its Retry-After usually says
@@ -45,12 +45,13 @@ class Avoidance:
         """A reply began there: the place works."""
         self._avoided.pop(place, None)
 
-    def hear(self, document: StateDocument) -> None:
-        """Fresh news of a free slot end a hold-back, not an avoidance."""
+    def hear(self, document: StateDocument, reader: NodeId) -> None:
+        """Fresh news of a slot that is free for the reader end a hold-back, not an avoidance."""
         for engine in document.engines:
             place = Place(document.node, engine.engine)
             avoided = self._avoided.get(place)
-            if avoided is not None and avoided.failures == 0 and engine.in_flight < engine.slots:
+            kept = sum(promise.origin != reader for promise in engine.promises)
+            if avoided is not None and avoided.failures == 0 and engine.in_flight + kept < engine.slots:
                 del self._avoided[place]
 
     def is_avoided(self, place: Place, at: float) -> bool:

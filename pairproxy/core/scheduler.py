@@ -183,7 +183,7 @@ class Scheduler:
         if not self.nodes.report(document, at):
             return
         is_new_life = life is not None and life != document.epoch
-        self._knows.avoidance.hear(document)
+        self._knows.avoidance.hear(document, self.own)
         self._sharing.hear(document, at, is_new_life=is_new_life)
         if is_new_life:
             commands += self._endings.restarted(document)

@@ -110,7 +110,7 @@ class Sharing:
         return self._book.unserved_s(wish.origin, wish.waited_s, at) > STARVING_S
 
     def _wishes(self, report: EngineReport, at: float) -> list[Wish]:
-        """Who wants a slot of an engine; those who only wait for its model, if nobody asked for this very one.
+        """Who wants a slot of an engine: those who asked for it, else those who wait for its model.
 
         Where just one waits for the model nobody has to be kept from its slots.
         """

@@ -63,6 +63,12 @@ class PeerBook:
             raise Unreachable("This node is not paired.")
         return link.upstream
 
+    def hear_refusal(self, node: NodeId, body: bytes) -> None:
+        """Take in what a peer said with a refusal."""
+        link = self._links.get(node)
+        if link is not None:
+            link.hear_refusal(body)
+
     def is_paired(self, short: str) -> bool:
         """Whether an announced node is a peer's, if it is who it says."""
         return any(node[:HINT_CHARACTERS] == short for node in self._links)

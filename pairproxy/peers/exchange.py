@@ -1,7 +1,7 @@
 """State documents, both ways: each node streams its own to every peer that asks, one line a document.
 
 The stream is the heartbeat. It is pushed on change (coalesced) and every interval; a reader that hears
-nothing for ``node_lost_s`` takes the node for gone, whatever mDNS says.
+nothing for ``node_lost_s`` takes the node for gone, whatever mDNS says. A refusal carries the document too.
 """
 
 import asyncio
@@ -16,15 +16,47 @@ from pairproxy.core.commands import Command
 from pairproxy.core.documents import StateDocument
 from pairproxy.core.events import CatalogueReported, Event, NodeReported, TimePassed
 from pairproxy.core.models import NodeId
+from pairproxy.core.prefix_news import ToldTo
 from pairproxy.core.scheduler import PROTOCOL, Scheduler
 from pairproxy.interfaces import STATE_PATH
 from pairproxy.upstreams import Outgoing, Upstream
 
 COALESCE_S = 0.05  # a burst of events is one document
+PRESSING_S = (
+    0.002  # the same, where the reader waits for the news to act: a slot is wanted of it, or promised it
+)
 JITTER = 0.1  # so that nodes do not publish in step
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(StateDocument).decode
+
+
+class _Reader:
+    """A peer that hears the documents; what it has to be told, and whether that can wait."""
+
+    def __init__(self, node: NodeId) -> None:
+        self.node = node
+        self.changed = asyncio.Event()
+        self.pressing = asyncio.Event()
+
+    async def news(self, interval_s: float) -> None:
+        """Return when the next document is due."""
+        try:
+            async with asyncio.timeout(interval_s):
+                await self.changed.wait()
+        except TimeoutError:
+            return
+        try:
+            async with asyncio.timeout(COALESCE_S):
+                await self.pressing.wait()
+        except TimeoutError:
+            return
+        await asyncio.sleep(PRESSING_S)
+
+    def clear(self) -> None:
+        """It is told all that there is, now."""
+        self.changed.clear()
+        self.pressing.clear()
 
 
 class Publisher:
@@ -37,43 +69,51 @@ class Publisher:
         self._interval_s = interval_s
         self._epoch = uuid.uuid4().hex
         self._sequence = 0
-        self._readers: set[asyncio.Event] = set()
+        self._readers: set[_Reader] = set()
 
     def heard(self, event: Event, commands: list[Command]) -> None:
         """A dispatcher's listener: every event but news from others may have changed the document."""
         if commands or not isinstance(event, NodeReported | CatalogueReported | TimePassed):
-            for changed in self._readers:
-                changed.set()
+            for reader in self._readers:
+                reader.changed.set()
+        pressing = self._scheduler.pressing
+        for reader in self._readers:
+            if reader.node in pressing:
+                reader.changed.set()
+                reader.pressing.set()
 
-    def document_for(self, reader: NodeId) -> StateDocument:
-        """The document as ``reader`` may see it, with the next sequence number."""
+    def document_for(self, reader: NodeId, told: ToldTo | None = None) -> StateDocument:
+        """The document as ``reader`` may see it, with the next sequence number.
+
+        With what is new to it of the prefixes, if it is known what it was ``told``.
+        """
         self._sequence += 1
-        return self._scheduler.document_for(reader, self._epoch, self._sequence, self._name, self._now())
+        at = self._now()
+        versions = None if told is None else told.versions(at)
+        document = self._scheduler.document_for(reader, self._epoch, self._sequence, self._name, at, versions)
+        if told is not None:
+            told.took(document)
+        return document
+
+    def refusal(self, reader: NodeId) -> bytes:
+        """The document as it goes with a refusal, so that the reader plans with what is true now."""
+        return _encode(self.document_for(reader))
 
     async def stream(self, request: web.BaseRequest, reader: NodeId) -> web.StreamResponse:
         """Answer a peer's subscription until it leaves."""
         response = web.StreamResponse(
             headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-store"}
         )
-        changed = asyncio.Event()
-        self._readers.add(changed)
+        heard, told = _Reader(reader), ToldTo()
+        self._readers.add(heard)
         try:
             await response.prepare(request)
             while True:
-                changed.clear()
-                await response.write(_encode(self.document_for(reader)) + b"\n")
-                await self._pause(changed)
+                heard.clear()
+                await response.write(_encode(self.document_for(reader, told)) + b"\n")
+                await heard.news(self._interval_s * random.uniform(1 - JITTER, 1))
         finally:
-            self._readers.discard(changed)
-
-    async def _pause(self, changed: asyncio.Event) -> None:
-        interval_s = self._interval_s * random.uniform(1 - JITTER, 1)
-        try:
-            async with asyncio.timeout(interval_s):
-                await changed.wait()
-                await asyncio.sleep(COALESCE_S)
-        except TimeoutError:
-            pass
+            self._readers.discard(heard)
 
 
 class BadDocument(Exception):
@@ -99,12 +139,13 @@ async def subscribe(
                 line = await anext(lines, None)
             if line is None:
                 return
-            yield _read(line, peer)
+            yield read_document(line, peer)
     finally:
         reply.abandon()
 
 
-def _read(line: bytes, peer: NodeId) -> StateDocument:
+def read_document(line: bytes, peer: NodeId) -> StateDocument:
+    """A peer's document. Raises BadDocument for anything else."""
     try:
         document = _decode(line)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError):

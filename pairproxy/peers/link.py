@@ -7,6 +7,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pairproxy.config import Limits
@@ -16,7 +17,7 @@ from pairproxy.core.events import NodeLost, NodeReported
 from pairproxy.core.models import NodeId
 from pairproxy.interfaces import Tell
 from pairproxy.peers.catalogue import CatalogueReader
-from pairproxy.peers.exchange import BadDocument, subscribe
+from pairproxy.peers.exchange import BadDocument, read_document, subscribe
 from pairproxy.upstreams import Upstream
 
 _log = logging.getLogger(__name__)
@@ -144,6 +145,13 @@ class PeerLink:
             self.problem = f"it was silent for {self._limits.node_lost_s:g} s"
             self._lose()
         return heard
+
+    def hear_refusal(self, body: bytes) -> None:
+        """Take in the document that came with a refusal; one that cannot be read says nothing."""
+        with suppress(BadDocument):
+            document = read_document(body, self.node)
+            if self.is_up:
+                self._tell(NodeReported(self._now(), document))
 
     def _hear(self, document: StateDocument) -> None:
         if not self.is_up:

@@ -130,13 +130,23 @@ class Downstream:
         transport = self._request.transport
         return 0 if transport is None else transport.get_write_buffer_size()
 
-    def fail(self, dialect: Dialect, error: PairproxyError, extra: tuple[tuple[str, str], ...] = ()) -> None:
-        """End with an error of ours: as the answer, or, once a reply began, by breaking that off."""
+    def fail(
+        self,
+        dialect: Dialect,
+        error: PairproxyError,
+        extra: tuple[tuple[str, str], ...] = (),
+        body: bytes | None = None,
+    ) -> None:
+        """End with an error of ours: as the answer, or, once a reply began, by breaking that off.
+
+        ``body``: JSON to send with it, in place of the error in words.
+        """
         if self._is_begun:
             self._break_off(dialect, error)
             return
         self._begin()
-        body = b"" if isinstance(error, NotAllowed) else error_body(dialect, error)
+        if body is None:
+            body = b"" if isinstance(error, NotAllowed) else error_body(dialect, error)
         if isinstance(error, RequestError | QueueFull) and error.status != 404:
             self._is_kept = False  # what else comes on this connection cannot be trusted to be framed
         lines = [f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}"]

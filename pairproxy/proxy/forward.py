@@ -1,19 +1,23 @@
 """One attempt: the request out, the reply back chunk by chunk, unchanged, while a meter looks on."""
 
+import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
+from pairproxy.config import Limits
 from pairproxy.core.dialects.meter import Meter
 from pairproxy.core.dialects.rename import renamed
 from pairproxy.core.errors import (
     BadRequest,
     BrokenReply,
     NotTrusted,
+    PairproxyError,
     SlotsTaken,
     Unreachable,
     UpstreamBusy,
 )
-from pairproxy.core.models import Outcome, Place
+from pairproxy.core.models import NodeId, Outcome, Place
 from pairproxy.dispatcher import Attempt
 from pairproxy.proxy import headers
 from pairproxy.proxy.downstream import Downstream
@@ -25,6 +29,11 @@ DECLINED = frozenset({429, 503})
 """Of these, the ones that say that the engine did not begin."""
 _PEER_TYPES = ("application/json", "application/x-ndjson", "text/event-stream", "text/plain")
 
+REFUSAL_BYTES = Limits().state_document_bytes  # of the state document that a refusal carries
+REFUSAL_S = 1.0  # for it to come after its head, which is one write; a refusal is one without it, too
+
+HearRefusal = Callable[[NodeId, bytes], None]
+"""Takes in the state document of a peer that refused."""
 UpstreamOf = Callable[[Place], Upstream]
 """Where a place is reached. Raises Unreachable when it is gone."""
 
@@ -36,6 +45,7 @@ class Route:
     upstream: UpstreamOf
     is_peer: Callable[[Place], bool]
     shows_headers: bool = False  # debug.headers
+    hear_refusal: HearRefusal = lambda node, body: None
 
 
 async def forward(attempt: Attempt, route: Route, outgoing: Outgoing, downstream: Downstream) -> None:
@@ -53,6 +63,8 @@ async def forward(attempt: Attempt, route: Route, outgoing: Outgoing, downstream
         attempt.is_sent = False
         raise
     try:
+        if is_peer and _is_taken(reply):
+            await _read_refusal(reply, attempt.place.node, route.hear_refusal)
         _check(reply, attempt, is_peer)
         await _relay(reply, attempt, downstream, is_peer, _shown(attempt) if route.shows_headers else ())
     except BaseException:
@@ -117,10 +129,21 @@ def _check(reply: Reply, attempt: Attempt, is_peer: bool) -> None:
         raise BrokenReply("The node no longer has the model.")
 
 
+def _is_taken(reply: Reply) -> bool:
+    return headers.first(reply.headers, headers.REFUSED) in ("SlotsTaken", "Draining")
+
+
+async def _read_refusal(reply: Reply, node: NodeId, hear: HearRefusal) -> None:
+    """Plan again with what is true now, not with what was believed when the request was sent."""
+    with suppress(PairproxyError, TimeoutError):
+        async with asyncio.timeout(REFUSAL_S):
+            hear(node, await reply.read(REFUSAL_BYTES))
+
+
 def _check_peer(reply: Reply) -> None:
-    reason = headers.first(reply.headers, headers.REFUSED)
-    if reason == "SlotsTaken" or reason == "Draining":
+    if _is_taken(reply):
         raise SlotsTaken("The node's slot went to somebody else.")
+    reason = headers.first(reply.headers, headers.REFUSED)
     if reason is not None:
         raise BrokenReply("The node could not serve the request.")
     if 300 <= reply.status < 400:

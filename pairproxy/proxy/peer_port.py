@@ -15,7 +15,7 @@ from aiohttp import web
 from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
 from pairproxy.core.dialects.keeping import bounded
-from pairproxy.core.errors import BadRequest, NotAllowed, PairproxyError, QueueFull, SlotsTaken
+from pairproxy.core.errors import BadRequest, Draining, NotAllowed, PairproxyError, QueueFull, SlotsTaken
 from pairproxy.core.models import Dialect, EngineId, NodeId, Place, Request, RequestId
 from pairproxy.core.residency import Residency
 from pairproxy.dispatcher import Dispatcher
@@ -49,6 +49,7 @@ class PeerPort(Port):
         authority_of: Callable[[EngineId], str],
         residency: Residency,
         catalogue: Catalogue,
+        refusal: Callable[[NodeId], bytes],
     ) -> None:
         super().__init__(self._handle, limits)
         self._dispatcher = dispatcher
@@ -59,6 +60,7 @@ class PeerPort(Port):
         self._authority_of = authority_of
         self._residency = residency
         self._catalogue = catalogue
+        self._refusal = refusal
         self._open: dict[NodeId, int] = {}
         self._serving: set[RequestId] = set()
 
@@ -72,7 +74,9 @@ class PeerPort(Port):
                 raise QueueFull("Too many requests of this peer are open.", retry_after_s=1)
             return await self._answer(request, peer, downstream)
         except PairproxyError as error:
-            downstream.fail(Dialect.OPENAI, error, ((headers.REFUSED, type(error).__name__),))
+            is_taken = peer is not None and isinstance(error, SlotsTaken | Draining)
+            state = self._refusal(peer) if peer is not None and is_taken else None
+            downstream.fail(Dialect.OPENAI, error, ((headers.REFUSED, type(error).__name__),), state)
         except ConnectionError:
             raise  # the peer left
         except Exception as error:  # noqa: BLE001 aiohttp would log the error with its text

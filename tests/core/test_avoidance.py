@@ -50,10 +50,10 @@ def test_news_of_a_free_slot_end_a_hold_back_but_no_avoidance() -> None:
     """A document says that there is a slot, not that the way there works."""
     avoidance = Avoidance()
     avoidance.blame(at(B), SlotsTaken("taken"), 0.0)
-    avoidance.hear(document(B, frees=(1.0,)))
+    avoidance.hear(document(B, frees=(1.0,)), A)
     assert avoidance.is_avoided(at(B), 0.1)
-    avoidance.hear(document(B))
+    avoidance.hear(document(B), A)
     assert not avoidance.is_avoided(at(B), 0.1)
     avoidance.blame(at(B), Unreachable("gone"), 0.2)
-    avoidance.hear(document(B))
+    avoidance.hear(document(B), A)
     assert avoidance.is_avoided(at(B), 0.3)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from pairproxy.core.arrivals import SEEN_S
 from pairproxy.core.catalogue import node_catalogue
 from pairproxy.core.documents import CatalogueEntry, EngineCatalogue, StateDocument
 from pairproxy.core.errors import (
@@ -98,11 +99,25 @@ def test_a_draining_node_refuses_peers() -> None:
 def test_a_request_that_is_here_already_is_refused() -> None:
     """A second one by the same id would take a slot that is not counted; also while the first one settles."""
     told = Told(slots=3)
+    told.arrives(ask("r"))
+    assert refused(told.arrives(ask("r"))) == [("r", SlotsTaken)]
+    told.leaves("r", settled=False)
+    assert refused(told.arrives(ask("r"))) == [("r", SlotsTaken)]
+    told.settles("r")
+    assert sent(told.arrives(ask("r"))) == [("r", A)]
+
+
+def test_a_peers_attempt_that_was_here_is_not_served_again() -> None:
+    """Whatever became of it: running, done, or refused; a copy of it may come late. For two minutes."""
+    told = Told(slots=1)
     told.arrives(ask("b-r-1", origin=B))
-    assert refused(told.arrives(ask("b-r-1", origin=B))) == [("b-r-1", SlotsTaken)]
-    told.leaves("b-r-1", settled=False)
-    assert refused(told.arrives(ask("b-r-1", origin=B))) == [("b-r-1", SlotsTaken)]
-    told.settles("b-r-1")
+    told.arrives(ask("b-s-1", origin=B))
+    told.finishes("b-r-1")
+    for name in ("b-r-1", "b-s-1"):
+        assert refused(told.arrives(ask(name, origin=B))) == [(name, SlotsTaken)]
+    assert sent(told.arrives(ask("b-s-1", origin=C))) == [("b-s-1", A)], "another's is another one"
+    told.finishes("b-s-1")
+    told.passes(SEEN_S)
     assert sent(told.arrives(ask("b-r-1", origin=B))) == [("b-r-1", A)]
 
 

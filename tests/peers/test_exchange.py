@@ -8,16 +8,17 @@ import pytest
 from aiohttp import web
 
 from pairproxy.config import Limits
-from pairproxy.core.documents import StateDocument
+from pairproxy.core.documents import StateDocument, Wanted
 from pairproxy.core.errors import UpstreamError
 from pairproxy.core.events import NodeReported, RequestArrived, TimePassed
 from pairproxy.core.models import NodeId
 from pairproxy.core.scheduler import PROTOCOL
-from pairproxy.peers.exchange import BadDocument, Publisher, subscribe
+from pairproxy.peers import exchange
+from pairproxy.peers.exchange import BadDocument, Publisher, read_document, subscribe
 from pairproxy.proxy.listening import bind, port_of
 from pairproxy.proxy.server import Port
 from pairproxy.upstreams import Upstream
-from tests.core.told import GPU, A, B, Told, ask
+from tests.core.told import GPU, A, B, C, M, Told, ask
 from tests.core.told import document as told_document
 from tests.support.engine_scripts import LAST_CHUNK, chunk, chunked_head, json_reply, raw
 from tests.support.fake_engine import FakeEngine, Script, eventually
@@ -182,6 +183,39 @@ def test_a_burst_is_one_document_and_news_of_others_is_none() -> None:
             return sequence
 
     assert run_async(scene()) == 2
+
+
+@pytest.mark.parametrize("origin", [B, C])
+def test_pressing_news_is_published_at_once_to_whom_it_concerns(
+    origin: NodeId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B hears that it is promised a slot before the pause of a burst is over; that C is can wait."""
+    monkeypatch.setattr(exchange, "COALESCE_S", 60.0)
+
+    async def scene() -> None:
+        told = Told()
+        async with published(told, 60.0) as (publisher, subscribed):
+            documents = subscribed()
+            await next_of(documents)
+            wanted = (Wanted(M, 1, 1.0, 1.0, 0.0, (), 1),)
+            news = NodeReported(0.0, dataclasses.replace(told_document(origin), wanted=wanted))
+            publisher.heard(news, told.tell(news))
+            if origin == B:
+                (promise,) = (await next_of(documents)).engines[0].promises
+                assert promise.origin == B
+            else:
+                with pytest.raises(TimeoutError):
+                    await next_of(documents, 0.2)
+
+    run_async(scene())
+
+
+def test_a_refusal_carries_a_document_that_is_newer_than_the_streams_last() -> None:
+    """Both count on, so that a reader knows which of the two is the truth."""
+    publisher = Publisher(Told().scheduler, "anna", lambda: 0.0, 1.0)
+    first = publisher.document_for(B)
+    second = read_document(publisher.refusal(B), A)
+    assert (second.epoch, second.sequence) == (first.epoch, first.sequence + 1)
 
 
 def test_each_life_has_its_own_epoch() -> None:

@@ -259,6 +259,27 @@ def test_a_hint_ends_a_long_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     run_async(scene())
 
 
+def test_what_comes_with_a_refusal_is_told_while_the_peer_is_there() -> None:
+    """Not before it was heard, nor what is no document of its own."""
+
+    async def scene() -> None:
+        body = msgspec.json.encode(dataclasses.replace(told_document(B), sequence=7))
+        async with FakeEngine(SPEAKS) as peer, linked() as (link, told):
+            link.hear_refusal(body)
+            assert told == []
+            link.addresses.add(address(peer.port))
+            await eventually(lambda: len(told) == 1)
+            link.hear_refusal(b"{}")
+            link.hear_refusal(msgspec.json.encode(told_document(C)))
+            link.hear_refusal(body)
+            first, second = told
+            assert isinstance(first, NodeReported)
+            assert isinstance(second, NodeReported)
+            assert (first.document.sequence, second.document.sequence) == (1, 7)
+
+    run_async(scene())
+
+
 def test_every_document_is_told() -> None:
     """Also those after the first."""
 

@@ -8,6 +8,8 @@ import pytest
 
 from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import Outcome, Rates
+from pairproxy.proxy import forward
+from pairproxy.proxy.forward import REFUSAL_BYTES
 from pairproxy.security import tls
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, Script, eventually
@@ -89,6 +91,32 @@ def test_a_peer_that_fails_before_the_first_byte_is_never_noticed(there: Script,
             (record,) = await node.recorded()
             assert [attempt.end for attempt in record.attempts] == [expected, "done"]
             assert record.outcome is Outcome.DONE
+
+    run_async(main())
+
+
+REFUSED = ("X-Pairproxy-Refused", "SlotsTaken")
+REFUSALS: dict[str, tuple[Script, list[bytes]]] = {
+    "a document": (whole(409, JSON, REFUSED, body=b'{"node":"b"}'), [b'{"node":"b"}']),
+    "too much": (whole(409, JSON, REFUSED, body=b"x" * (REFUSAL_BYTES + 1)), []),
+    "half of it": (scripts.raw(scripts.head(409, JSON, REFUSED, LENGTH) + b"{", then="close"), []),
+    "no end of it": (scripts.raw(scripts.head(409, JSON, REFUSED, LENGTH) + b"{", then="hang"), []),
+}
+
+
+@pytest.mark.parametrize(("there", "heard"), REFUSALS.values(), ids=REFUSALS.keys())
+def test_what_a_refusal_says_is_heard_and_bounded(
+    there: Script, heard: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state of the peer is taken in; one that does not come leaves it a refusal."""
+    monkeypatch.setattr(forward, "REFUSAL_S", 0.2)
+
+    async def main() -> None:
+        async with beside_peer(there) as (node, _, _):
+            assert (await ask(node)).body == b'{"from": "here"}\n{"done": true}\n'
+            assert [body for peer, body in node.refusals if peer == BEN.device_id] == heard
+            (record,) = await node.recorded()
+            assert [attempt.end for attempt in record.attempts] == ["SlotsTaken", "done"]
 
     run_async(main())
 

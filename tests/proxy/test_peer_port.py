@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pairproxy.core.models import Outcome
+from pairproxy.peers.exchange import read_document
 from pairproxy.security import tls
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, Script, eventually
@@ -217,7 +218,7 @@ def test_a_chunked_request_reaches_a_peer_with_its_length() -> None:
 
 
 def test_an_attempt_is_served_once() -> None:
-    """A second copy of an attempt that runs is told so and does not disturb the first; later it may come."""
+    """A second copy is refused while the first runs and afterwards; the refusal tells how things are here."""
 
     async def main() -> None:
         async def script(_: ParsedRequest, connection: EngineConnection) -> None:
@@ -234,12 +235,15 @@ def test_an_attempt_is_served_once() -> None:
             await eventually(lambda: len(engine.requests) == 1)
             reply = await again.ask(as_node())
             assert (reply.status, reply.header("X-Pairproxy-Refused")) == (409, b"SlotsTaken")
+            (state,) = read_document(reply.body, ben.id).engines
+            assert (state.slots, state.in_flight, state.yours) == (2, 1, 1)
             assert len(ben.scheduler.running) == 1
             go_on.set()
             reply = await anna.reply()
             assert (reply.status, reply.header("X-Pairproxy-Refused")) == (502, b"BrokenReply")
             engine.script = CHAT
-            assert (await again.ask(as_node())).status == 200
+            assert (await again.ask(as_node())).status == 409
+            assert len(engine.requests) == 1
 
     run_async(main())
 

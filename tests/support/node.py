@@ -106,6 +106,7 @@ class Node:
         self.dispatcher.listen(self.ledger.record)
         self.dispatcher.listen(self.residency.heard)
         self.paired: dict[bytes, NodeId] = {}
+        self.refusals: list[tuple[NodeId, bytes]] = []
         self.port = self.peer_port_number = 0
         self._engine = engine
         replicas = tuple((one, True) for one in models)
@@ -130,7 +131,12 @@ class Node:
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
         self.upstream = Upstream(self._engine, limits=self.limits)
-        route = Route(self._upstream, lambda place: place.node != self.id, self._shows_headers)
+        route = Route(
+            self._upstream,
+            lambda place: place.node != self.id,
+            self._shows_headers,
+            lambda node, body: self.refusals.append((node, body)),
+        )
         unloading = Unloading(self.residency, route, self._spawn)
         self.catalogue = Catalogue(
             self.scheduler, route, self.limits, self.dispatcher.now, is_merged=self._is_merged
@@ -157,6 +163,7 @@ class Node:
             lambda _: "engine.test",
             self.residency,
             self.catalogue,
+            publisher.refusal,
         )
         (sock,) = bind("127.0.0.1", 0, "")
         self.port = port_of(sock)
