@@ -1,4 +1,4 @@
-"""The one place that reads the clock. Everything measured here is a duration on the monotonic clock."""
+"""The one place that reads a clock. Everything measured is a duration on the monotonic one."""
 
 import time
 from typing import Protocol
@@ -9,6 +9,14 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Seconds since an arbitrary start."""
+
+
+_DAY_S = 86_400
+
+
+def today() -> int:
+    """Days since 1970, by the wall clock: for ages of months, which a clock that is hours off does not harm."""
+    return int(time.time() // _DAY_S)
 
 
 class MonotonicClock:

@@ -46,6 +46,7 @@ from pairproxy.security import tls
 from pairproxy.security.identity import Identity, load_or_create
 from pairproxy.security.private_files import ensure_private_directory, exclusive, write_private
 from pairproxy.security.trust import TrustStore
+from pairproxy.speeds import SpeedStore
 from pairproxy.upstreams import Upstream
 
 _log = logging.getLogger(__name__)
@@ -146,6 +147,7 @@ class Daemon:
         name = settings.node.name or socket.gethostname()
         self._name = name
         self._scheduler = Scheduler(identity.device_id, settings.rules())
+        self._speeds = SpeedStore.here(self._home, self._scheduler.local.costs, settings.engines)
         self._dispatcher = Dispatcher(self._scheduler, self._clock, self._engines.settled, self._spawn)
         self._publisher = Publisher(self._scheduler, name, self._clock.now, settings.peers.state_interval_s)
         self._dispatcher.listen(self._ledger.record)
@@ -187,7 +189,9 @@ class Daemon:
     ) -> None:
         file = sockets.file(identity.device_id, self._name)
         discovery = self._discovery(identity, file)
-        self._engines.watch(self._dispatcher.tell, self._clock.now, self._spawn)
+        stack.enter_context(self._speeds)
+        self._spawn("speeds", restarting("speeds", self._speeds.run))
+        self._engines.watch(self._dispatcher.tell, self._clock.now, self._spawn, self._speeds.knows)
         # Clients that come earlier wait in the ports' backlog; answered now, they would hear of no model.
         await self._engines.until_told()
         await self._open_ports(identity, trust, sockets, self._view(file, discovery), stack)
@@ -233,7 +237,7 @@ class Daemon:
                     self._catalogue,
                 )
                 ports.append((client, sock, None))
-        admin = AdminPort(view.status, view.report, view.is_ready, limits, gate)
+        admin = AdminPort(view, limits, gate)
         ports += [(admin, sock, None) for sock in sockets.admin]
         for port, sock, context in ports:
             await port.start(sock, context)

@@ -12,7 +12,7 @@ from pairproxy.core.foreign import ForeignWork
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Rates, Replica, Usage
 from pairproxy.core.prefix_news import bounded
 from pairproxy.core.running import Running, RunningTable
-from pairproxy.core.speeds import SpeedKey
+from pairproxy.core.speeds import keys_of
 from pairproxy.core.timing import Timing
 
 MOST_LOST = 32  # engines that are remembered while they do not answer; no machine runs more
@@ -35,7 +35,8 @@ class LocalEngines:
     def report(self, report: EngineReport) -> None:
         """Take in what probing an engine told."""
         self._reports[report.engine] = report
-        self._identify(report)
+        for key in keys_of(report):
+            self.costs.identify(key)
         self.prefixes.report(report)
         self._lost.pop(report.engine, None)
         self._catalogue = None
@@ -120,12 +121,6 @@ class LocalEngines:
         """Slots of an engine that are offered, free or not."""
         slots = max(report.slots, 1)
         return slots - self.foreign.lost(report.engine, slots)
-
-    def _identify(self, report: EngineReport) -> None:
-        for replica, _ in report.replicas:
-            self.costs.identify(
-                SpeedKey(report.engine, report.kind, report.version, replica.model, replica.identity)
-            )
 
     def rates(self, engine: EngineId, model: ModelName) -> Rates:
         """How fast a model runs on an engine, the best known."""

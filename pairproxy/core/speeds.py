@@ -1,8 +1,10 @@
 """The speed of one replica on one engine of this node: what it learns, and what of it is worth keeping."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pairproxy.core.decode_curve import FULL_TOKENS, CurveFacts, DecodeCurve
+from pairproxy.core.documents import EngineReport
 from pairproxy.core.models import EngineId, ModelName, Rates, Usage
 from pairproxy.core.prefill_rate import LEARNING_WEIGHT, PLAUSIBLE_TIMES, PrefillRate, Rate
 from pairproxy.core.timing import Timing
@@ -14,6 +16,7 @@ PROOF_TOKENS = 64  # read anew: fewer than a calibration's say too little to rep
 PROVEN_REPLIES = 5  # before them nothing is usual: what is slow is our own guess
 USUAL_PROMPT_TIMES = 2.0  # a prompt longer than that decodes slower for its own reasons
 USUAL_PROMPT_WEIGHT = 0.05  # of one reply in the usual length of prompts: the last twenty
+MOST_LOG = 16.0  # of tokens/s or seconds: nine million are no speed
 MIN_LOAD_S = 0.5  # less is bookkeeping, not a load
 
 
@@ -28,6 +31,12 @@ class SpeedKey:
     identity: str
 
 
+def keys_of(report: EngineReport) -> Iterator[SpeedKey]:
+    """A key for every replica that an engine lists."""
+    for replica, _ in report.replicas:
+        yield SpeedKey(report.engine, report.kind, report.version, replica.model, replica.identity)
+
+
 @dataclass(frozen=True, slots=True)
 class RateFacts:
     """A running mean that has been measured."""
@@ -35,6 +44,11 @@ class RateFacts:
     log_mean: float
     is_proven: bool = False
     log_ceiling: float = 0.0
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether it can have been measured."""
+        return abs(self.log_mean) <= MOST_LOG and abs(self.log_ceiling) <= MOST_LOG
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +58,12 @@ class SpeedFacts:
     prefill: RateFacts | None = None
     decode: CurveFacts | None = None
     load: RateFacts | None = None
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether a daemon can have written it."""
+        parts = (self.prefill, self.decode, self.load)
+        return all(part is None or part.is_possible for part in parts)
 
 
 @dataclass(slots=True)

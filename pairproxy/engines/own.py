@@ -81,15 +81,26 @@ class OwnEngines:
             await engine.stop()
             await self._upstreams[engine.id].close()
 
-    def watch(self, tell: Tell, now: Callable[[], float], spawn: Callable[[str, Any], object]) -> None:
+    def watch(
+        self,
+        tell: Tell,
+        now: Callable[[], float],
+        spawn: Callable[[str, Any], object],
+        is_known: Callable[[EngineReport], bool] = lambda report: False,
+    ) -> None:
         """Tell from now on which engines are there and what they serve; tasks are started by ``spawn``.
 
-        An engine of our own is measured before it is told of, so that nothing runs beside the measurement.
+        An engine of our own is measured before it is told of, so that nothing runs beside the measurement;
+        unless its speed ``is_known``.
         """
 
         def reported(report: EngineReport) -> None:
-            if report.kind in KINDS and report.replicas and report.engine not in self._measured:
+            is_new = report.kind in KINDS and report.replicas and report.engine not in self._measured
+            if is_new:
                 self._measured.add(report.engine)
+            if is_new and is_known(report):
+                self._tell(report, tell, now)
+            elif is_new:
                 spawn(f"calibrate {report.engine}", self._measure(report, tell, now))
             elif report.kind not in KINDS or self._told[report.engine].is_set():
                 self._tell(report, tell, now)

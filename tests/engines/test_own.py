@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pairproxy.config import EngineSettings, Limits, PacedSettings
+from pairproxy.core.documents import EngineReport
 from pairproxy.core.errors import ConfigError, Unreachable
 from pairproxy.core.events import EngineLost, EngineReported, Event, SpeedMeasured
 from pairproxy.core.models import EngineId
@@ -174,5 +175,34 @@ def test_an_engine_serves_its_aliases_too(caplog: pytest.LogCaptureFixture) -> N
             (warning,) = [record.getMessage() for record in caplog.records if "alias" in record.getMessage()]
             assert "'x'" in warning
             assert "'gone'" in warning
+
+    run_async(scene())
+
+
+def test_an_engine_whose_speed_is_known_is_not_measured_again() -> None:
+    """It is told of at once."""
+
+    async def scene() -> None:
+        engines, told, tasks = of(PACED), list[Event](), list[asyncio.Task[None]]()
+        asked: list[str] = []
+
+        def is_known(report: EngineReport) -> bool:
+            asked.append(report.engine)
+            return True
+
+        await engines.start()
+        async with asyncio.TaskGroup() as group:
+            engines.watch(
+                told.append,
+                time.monotonic,
+                lambda name, work: tasks.append(group.create_task(work)),
+                is_known,
+            )
+            await engines.until_told()
+            for task in tasks:
+                task.cancel()
+        await engines.stop()
+        assert [type(event) for event in told] == [EngineReported]
+        assert asked == ["paced"]
 
     run_async(scene())
