@@ -3,30 +3,30 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+import msgspec
+
 from pairproxy import __version__
+from pairproxy.admin.explaining import explain, find
+from pairproxy.admin.reporting import Reports
 from pairproxy.api.schema import (
     EngineStatus,
+    Explanation,
     NodeStatus,
-    Record,
     ReplicaStatus,
     Report,
     RunningStatus,
     Status,
 )
 from pairproxy.core.accounting.ledger import Ledger
-from pairproxy.core.accounting.records import RequestRecord
-from pairproxy.core.accounting.report import RunReport, report_run
-from pairproxy.core.accounting.runs import Run, group_runs
 from pairproxy.core.documents import EngineState
-from pairproxy.core.models import NodeId, Outcome, Place
+from pairproxy.core.models import NodeId, Outcome
 from pairproxy.core.replicas import differing
 from pairproxy.core.scheduler import Scheduler
-from pairproxy.core.whatif.alone import best_single_node
 from pairproxy.peers.book import PeerBook
 
 
 class View:
-    """Builds /status and /report."""
+    """Builds /status, /report and /requests."""
 
     def __init__(
         self,
@@ -46,13 +46,17 @@ class View:
         self._discovery_problem = discovery_problem
         self._now = now
         self._started_at = now()
-        self._kept: tuple[tuple[str, int, float], RunReport] | None = None
+        self._reports = Reports(scheduler, ledger, now)
 
-    def status(self) -> Status:
-        """GET /status."""
+    def status(self) -> Callable[[], Status]:
+        """What makes GET /status; any thread may call it."""
+        status, last_run = self._status(), self._reports.last_run()
+        return lambda: msgspec.structs.replace(status, last_run=last_run())
+
+    def _status(self) -> Status:
+        """All of it but the last run."""
         at = self._now()
         scheduler = self._scheduler
-        run = self._last_run(None)
         outcomes = {
             str(how): count for how, count in Counter(one.outcome for one in self._ledger.records).items()
         }
@@ -70,44 +74,25 @@ class View:
             outcomes=outcomes,
             discovery_problem=self._discovery_problem(),
             unpaired=self._book.unpaired,
-            last_run=None if run is None else self._reported(run),
+            last_run=None,
         )
 
     def is_ready(self) -> bool:
         """GET /ready: whether any node takes work."""
         return any(True for _ in self._scheduler.places(self._now()))
 
-    def report(self, name: str | None) -> Report:
-        """GET /report: the last run, or the last one called ``name``."""
-        run = self._last_run(name)
+    def report(self, name: str | None, *, with_recording: bool = False) -> Callable[[], Report]:
+        """What makes GET /report: the last run, or the last one called ``name``; any thread may call it."""
+        return self._reports.report(name, self._names(), with_recording=with_recording)
+
+    def explanation(self, request: str) -> Explanation:
+        """GET /requests/ID. Raises NotRemembered, BadRequest."""
+        return explain(find(self._ledger, request), self._names(), self._now())
+
+    def _names(self) -> dict[str, str]:
         names: dict[str, str] = {link.node: link.name for link in self._book.links}
         names[self._scheduler.own] = self._name
-        if run is None:
-            return Report(None, (), names)
-        records = tuple(_record(record, run.started_at) for record in run.records)
-        return Report(self._reported(run), records, names)
-
-    def _last_run(self, name: str | None) -> Run | None:
-        runs = group_runs(self._ledger.records)
-        wanted = [run for run in runs if name is None or run.name == name]
-        return max(wanted, key=lambda run: run.ended_at, default=None)
-
-    def _reported(self, run: Run) -> RunReport:
-        """The report of a run, kept until it grows: faces ask every second, and a long run takes time."""
-        key = (run.id, len(run.records), run.ended_at)
-        if self._kept is None or self._kept[0] != key:
-            t1 = best_single_node(run, self._scheduler.places(self._now()))
-            self._kept = key, report_run(run, self._slots(run), t1)
-        return self._kept[1]
-
-    def _slots(self, run: Run) -> dict[NodeId, int]:
-        """Of the nodes that could have served some of it."""
-        models = {record.model for record in run.records}
-        slots: dict[NodeId, int] = {}
-        for place, (count, rates) in self._scheduler.places(self._now()).items():
-            if not models.isdisjoint(rates):
-                slots[place.node] = slots.get(place.node, 0) + count
-        return slots
+        return names
 
     def _own_node(self, at: float) -> NodeStatus:
         local, running, ports = self._scheduler.local, self._scheduler.running, self._client_ports
@@ -170,23 +155,4 @@ def _engine(state: EngineState, port: int | None, *, is_up: bool = True) -> Engi
     )
     return EngineStatus(
         state.engine, state.kind, state.version, state.slots, state.in_flight, replicas, port, is_up
-    )
-
-
-def _record(record: RequestRecord, began_at: float) -> Record:
-    place: Place | None = record.place
-    final = record.final
-    return Record(
-        request=record.id,
-        node=place.node if place else None,
-        engine=place.engine if place else None,
-        outcome=record.outcome,
-        arrived_s=record.arrived_at - began_at,
-        dispatched_s=final.dispatched_at - began_at if final else None,
-        first_byte_s=final.first_byte_at - began_at if final and final.first_byte_at is not None else None,
-        ended_s=record.ended_at - began_at,
-        prompt_tokens=record.usage.prompt_tokens,
-        output_tokens=record.usage.output_tokens,
-        attempts=len(record.attempts),
-        reason=final.reason if final else None,
     )

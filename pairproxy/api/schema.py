@@ -3,6 +3,7 @@
 import msgspec
 
 from pairproxy.core.accounting.report import RunReport
+from pairproxy.core.whatif.recording import Recording
 
 
 class ReplicaStatus(msgspec.Struct, frozen=True):
@@ -74,6 +75,65 @@ class Status(msgspec.Struct, frozen=True):
     outcomes: dict[str, int] = {}  # how many of the requests in memory ended so, this node's and its peers'
 
 
+class Candidate(msgspec.Struct, frozen=True):
+    """A place as it was priced, from the decision on; ``finish_s`` is wait + load + prefill + decode."""
+
+    node: str
+    engine: str
+    finish_s: float
+    wait_s: float
+    load_s: float
+    prefill_s: float
+    decode_s: float
+    margin_s: float
+    affinity_s: float
+    delay_s: float
+    chain_s: float
+    cached_tokens: int
+    in_flight: int
+    slots: int
+
+
+class AttemptStory(msgspec.Struct, frozen=True):
+    """One attempt: why there, what was predicted, what happened. Times count from the request's arrival."""
+
+    number: int
+    node: str
+    engine: str
+    reason: str
+    policy: str | None  # None, and no candidates: the decision is no longer kept
+    end: str
+    dispatched_s: float
+    first_byte_s: float | None
+    ended_s: float
+    predicted_first_byte_s: float | None
+    predicted_end_s: float | None
+    predicted_cached_tokens: int | None
+    candidates: tuple[Candidate, ...]
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """GET /requests/ID: how a request was decided. ``error`` says why it was refused or failed."""
+
+    request: str
+    model: str
+    dialect: str
+    path: str
+    outcome: str
+    error: str
+    age_s: float  # since it ended
+    run: str | None
+    chain: str
+    origin: str | None  # the peer it came from
+    queue_s: float
+    ended_s: float
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    output_tokens: int | None
+    attempts: tuple[AttemptStory, ...]
+    names: dict[str, str]
+
+
 class Record(msgspec.Struct, frozen=True):
     """A finished request in GET /report: when and where, never what. Times count from the run's start."""
 
@@ -89,14 +149,19 @@ class Record(msgspec.Struct, frozen=True):
     output_tokens: int | None
     attempts: int
     reason: str | None
+    model: str = ""
+    cached_tokens: int | None = None
+    error: str = ""  # why it was refused or failed
 
 
 class Report(msgspec.Struct, frozen=True):
-    """GET /report. ``names`` gives each node in it its name."""
+    """GET /report. ``names`` gives each node in it its name; ``recording`` is there if it is asked for."""
 
     run: RunReport | None
     records: tuple[Record, ...]
     names: dict[str, str]
+    recording: Recording | None = None  # what `pairproxy whatif` replays
+    node: str = ""  # this one
 
 
 class DaemonFile(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@
      |   |- BadRequest            400
      |   |- NotAllowed            403  Host, Origin, or a route that peers may not use
      |   |- ModelNotFound         404
+     |   |- NotRemembered         404  a request or run of which the daemon knows nothing
      |   |- MethodNotAllowed      405
      |   |- BodyTooLarge          413
      |   |- BodyTooSlow           408
@@ -64,6 +65,10 @@ class NotAllowed(RequestError):
 
 
 class ModelNotFound(RequestError):
+    status = 404
+
+
+class NotRemembered(RequestError):
     status = 404
 
 

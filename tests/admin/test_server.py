@@ -1,5 +1,5 @@
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -7,8 +7,10 @@ import pytest
 from aiohttp import ClientResponse, ClientSession
 
 from pairproxy.admin.server import AdminPort
-from pairproxy.api.schema import Report, Status
+from pairproxy.api.schema import Explanation, Report, Status
 from pairproxy.config import Limits
+from pairproxy.core.errors import NotRemembered
+from pairproxy.core.whatif.recording import Recording
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.listening import bind, port_of
 from tests.support.running import run_async
@@ -29,15 +31,35 @@ class Admin:
             return response, await response.read()
 
 
-def reported(run: str | None) -> Report:
-    """There is one run, and it has no name."""
-    return Report(None, (), {"N": "anna" if run is None else run})
+STORY = Explanation("abc", "m", "openai", "/v1", "done", "", 1.0, None, "", None, 0.0, 2.0, 1, 0, 1, (), {})
+
+
+class Fixed:
+    """There is one run, which has no name, and one request."""
+
+    def __init__(self, is_ready: bool) -> None:
+        self._is_ready = is_ready
+
+    def status(self) -> Callable[[], Status]:
+        return lambda: STATUS
+
+    def report(self, name: str | None, *, with_recording: bool = False) -> Callable[[], Report]:
+        recording = Recording("r", "N", "fastest-finish", 1.0, ()) if with_recording else None
+        return lambda: Report(None, (), {"N": "anna" if name is None else name}, recording)
+
+    def explanation(self, request: str) -> Explanation:
+        if request != "abc":
+            raise NotRemembered("No request by this id is in memory.")
+        return STORY
+
+    def is_ready(self) -> bool:
+        return self._is_ready
 
 
 @asynccontextmanager
 async def admin(*, is_ready: bool = True) -> AsyncIterator[Admin]:
     """The port on loopback."""
-    port = AdminPort(lambda: STATUS, reported, lambda: is_ready, Limits(), Gate("testhost"))
+    port = AdminPort(Fixed(is_ready), Limits(), Gate("testhost"))
     (sock,) = bind("127.0.0.1", 0, "")
     number = port_of(sock)
     await port.start(sock)
@@ -130,3 +152,21 @@ def test_no_web_page_can_read_it(headers: dict[str, str], status: int) -> None:
     assert response.status == status
     if status == 403:
         assert b"anna" not in body
+
+
+def test_a_report_can_come_with_its_recording() -> None:
+    """For whoever wants to replay it; faces that only look do without."""
+    _, plain = ask("/report")
+    _, recorded = ask("/report?recording=true")
+    assert msgspec.json.decode(plain, type=Report).recording is None
+    found = msgspec.json.decode(recorded, type=Report).recording
+    assert found is not None
+    assert found.policy == "fastest-finish"
+
+
+def test_a_request_is_explained_by_its_id() -> None:
+    """One that is not known is 404 with a sentence."""
+    response, body = ask("/requests/abc")
+    assert (response.status, msgspec.json.decode(body, type=Explanation)) == (200, STORY)
+    response, body = ask("/requests/xyz")
+    assert (response.status, json.loads(body)) == (404, {"error": "No request by this id is in memory."})

@@ -52,7 +52,7 @@ def test_a_fresh_node_shows_itself_and_its_paired_peers(book: PeerBook, other: I
     """Nothing ran yet: no run, no requests; a peer that was not heard is down, its address is known."""
     told = Recorded(book)
     told.at = 7.0
-    status = told.view.status()
+    status = told.view.status()()
     assert (status.node, status.name, status.uptime_s, status.policy) == (A, "anna", 7.0, "fastest-finish")
     assert (status.requests_done, status.queue_length, status.running, status.last_run) == (0, 0, (), None)
     assert (status.discovery_problem, status.unpaired) == ("mDNS is off", {"STRANGER": "10.0.0.66:1"})
@@ -70,7 +70,7 @@ def test_a_heard_peer_shows_what_it_said_and_how_long_ago(book: PeerBook, other:
     told = Recorded(book)
     told.hears(document(other.device_id, slots=3))
     told.at = 1.5
-    peer = told.view.status().nodes[1]
+    peer = told.view.status()().nodes[1]
     assert peer.age_s == 1.5
     assert [(engine.slots, engine.port) for engine in peer.engines] == [(3, None)]
 
@@ -79,9 +79,9 @@ def test_a_name_that_means_another_content_there_is_told(book: PeerBook, other: 
     """Of the peer that differs, by the model's name; a peer that has the same is told nothing of."""
     told = Recorded(book)
     told.hears(document(other.device_id))
-    assert told.view.status().nodes[1].models_differ == ()
+    assert told.view.status()().nodes[1].models_differ == ()
     told.hears(document(other.device_id, identity="sha256:2", sequence=2))
-    assert told.view.status().nodes[1].models_differ == ("m:latest",)
+    assert told.view.status()().nodes[1].models_differ == ("m:latest",)
 
 
 def test_what_runs_and_what_waits(book: PeerBook) -> None:
@@ -90,16 +90,16 @@ def test_what_runs_and_what_waits(book: PeerBook) -> None:
     told.arrives(ask("first"))
     told.arrives(ask("second"))
     told.at = 0.5
-    status = told.view.status()
+    status = told.view.status()()
     (running,) = status.running
     assert (running.request, running.node, running.age_s, running.has_first_byte) == ("first", A, 0.5, False)
     assert (status.queue_length, status.nodes[0].engines[0].in_flight) == (1, 1)
     told.begins("first")
-    assert told.view.status().running[0].has_first_byte
+    assert told.view.status()().running[0].has_first_byte
     told.finishes("first")
     told.begins("second")
     told.finishes("second")
-    status = told.view.status()
+    status = told.view.status()()
     assert (status.running, status.queue_length, status.nodes[0].engines[0].in_flight) == ((), 0, 0)
     assert status.requests_done == 2
 
@@ -118,7 +118,7 @@ def test_the_report_counts_from_the_beginning_of_its_run(book: PeerBook, other: 
     told = Recorded(book)
     told.at = 1000.0
     run(told, "one")
-    report = told.view.report(None)
+    report = told.view.report(None)()
     assert report.run is not None
     assert report.run.makespan_s == pytest.approx(2.0)
     (record,) = report.records
@@ -141,7 +141,7 @@ def test_only_nodes_that_have_the_model_count(
         told.begins(name)
         told.at += 0.5
         told.finishes(name, tokens=50)
-    report = told.view.report(None).run
+    report = told.view.report(None)().run
     assert report is not None
     assert (report.slots, len(report.per_node)) == (slots, 1 if slots == 1 else 2)
     assert (report.t1 is None) is (slots == 1)
@@ -150,21 +150,21 @@ def test_only_nodes_that_have_the_model_count(
 def test_without_a_run_there_is_no_report(book: PeerBook) -> None:
     """An empty ledger, or a name that was never used."""
     told = Recorded(book)
-    assert told.view.report(None).run is None
+    assert told.view.report(None)().run is None
     run(told, "one")
-    assert told.view.report("never").run is None
-    assert told.view.report(None).run is not None
+    assert told.view.report("never")().run is None
+    assert told.view.report(None)().run is not None
 
 
 def test_the_status_follows_a_run_that_grows(book: PeerBook) -> None:
     """The report that is kept for the faces is made anew when a request ends."""
     told = Recorded(book)
     run(told, "one")
-    first = told.view.status().last_run
+    first = told.view.status()().last_run
     assert first is not None
-    assert first == told.view.status().last_run
+    assert first == told.view.status()().last_run
     run(told, "two")
-    second = told.view.status().last_run
+    second = told.view.status()().last_run
     assert second is not None
     assert (first.requests, second.requests) == (1, 2)
 
@@ -173,10 +173,10 @@ def test_no_word_of_a_request_is_shown(book: PeerBook) -> None:
     """The JSON holds names, numbers and reasons; a request's text never comes to this module."""
     told = Recorded(book)
     run(told, "one")
-    fields = told.view.report(None).records[0].__struct_fields__
+    fields = told.view.report(None)().records[0].__struct_fields__
     assert set(fields) == {
         "request", "node", "engine", "outcome", "arrived_s", "dispatched_s", "first_byte_s", "ended_s",
-        "prompt_tokens", "output_tokens", "attempts", "reason",
+        "prompt_tokens", "output_tokens", "attempts", "reason", "model", "cached_tokens", "error",
     }  # fmt: skip
 
 
@@ -184,17 +184,17 @@ def test_an_engine_that_fell_silent_is_shown_as_down(book: PeerBook) -> None:
     """With what it had, until it answers again."""
     told = Recorded(book)
     told.tell(EngineLost(told.at, GPU))
-    (engine,) = told.view.status().nodes[0].engines
+    (engine,) = told.view.status()().nodes[0].engines
     assert (engine.engine, engine.is_up, engine.port) == (GPU, False, 4711)
     assert [one.model for one in engine.replicas] == [M]
     told.tell(EngineReported(told.at, report()))
-    assert [one.is_up for one in told.view.status().nodes[0].engines] == [True]
+    assert [one.is_up for one in told.view.status()().nodes[0].engines] == [True]
 
 
 def test_a_draining_node_says_so(book: PeerBook) -> None:
     """For whoever looks while it stops."""
     told = Recorded(book, speed=False)
     told.tell(DrainStarted(told.at))
-    status = told.view.status()
+    status = told.view.status()()
     assert (status.is_draining, status.nodes[0].engines) == (True, ())
     assert NodeId(status.node) == A

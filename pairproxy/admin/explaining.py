@@ -1,0 +1,98 @@
+"""How one request was decided, as the JSON of api.schema."""
+
+from collections.abc import Mapping
+
+from pairproxy.api.schema import AttemptStory, Candidate, Explanation
+from pairproxy.core import models
+from pairproxy.core.accounting.ledger import Ledger
+from pairproxy.core.accounting.records import AttemptRecord, RequestRecord
+from pairproxy.core.errors import BadRequest, NotRemembered
+
+LAST = "last"
+WHERE = "`pairproxy report` lists the requests of the last run by their ids."
+
+
+def find(ledger: Ledger, wanted: str) -> RequestRecord:
+    """The record of an id, of the unambiguous beginning of one, or of the request that ended last.
+
+    Raises NotRemembered or BadRequest (several begin so), which say where ids are to be found.
+    """
+    records = ledger.records
+    if wanted == LAST:
+        own = [record for record in records if record.origin is None] or [*records]
+        if own:
+            return own[-1]
+        raise NotRemembered("No request has ended yet. Send one to the port and ask again.")
+    exact = [record for record in records if record.id == wanted]
+    begun = exact or [record for record in records if wanted and record.id.startswith(wanted)]
+    if len({record.id for record in begun}) > 1:
+        raise BadRequest(f"Several requests begin with {wanted!r}. Give more of the id; {WHERE}")
+    if begun:
+        return begun[-1]
+    if wanted and ledger.is_open(wanted):
+        raise NotRemembered("This request has not ended yet. `pairproxy status` shows where it runs.")
+    raise NotRemembered(f"No request by this id is in the daemon's memory. {WHERE}")
+
+
+def explain(record: RequestRecord, names: Mapping[str, str], at: float) -> Explanation:
+    """All that is kept of how a request was decided; ``at`` is now."""
+    return Explanation(
+        request=record.id,
+        model=record.model,
+        dialect=record.dialect,
+        path=record.path,
+        outcome=record.outcome,
+        error=record.error,
+        age_s=at - record.ended_at,
+        run=record.run,
+        chain=record.chain,
+        origin=record.origin,
+        queue_s=record.queue_s,
+        ended_s=record.ended_at - record.arrived_at,
+        prompt_tokens=record.usage.prompt_tokens,
+        cached_tokens=record.usage.cached_tokens,
+        output_tokens=record.usage.output_tokens,
+        attempts=tuple(_attempt(attempt, record.arrived_at) for attempt in record.attempts),
+        names=dict(names),
+    )
+
+
+def _attempt(attempt: AttemptRecord, arrived_at: float) -> AttemptStory:
+    decision, priced = attempt.decision, attempt.priced
+    sent_s = attempt.dispatched_at - arrived_at
+    return AttemptStory(
+        number=attempt.number,
+        node=attempt.place.node,
+        engine=attempt.place.engine,
+        reason=attempt.reason,
+        policy=decision.policy if decision else None,
+        end=attempt.end,
+        dispatched_s=sent_s,
+        first_byte_s=None if attempt.first_byte_at is None else attempt.first_byte_at - arrived_at,
+        ended_s=attempt.ended_at - arrived_at,
+        predicted_first_byte_s=(
+            None if priced is None else sent_s + priced.wait_s + priced.load_s + priced.prefill_s
+        ),
+        predicted_end_s=None if priced is None else sent_s + priced.finish_s,
+        predicted_cached_tokens=None if priced is None else priced.cached_tokens,
+        candidates=tuple(_candidate(one) for one in (decision.candidates if decision else ())),
+    )
+
+
+def _candidate(one: models.Candidate) -> Candidate:
+    return Candidate(
+        node=one.place.node,
+        engine=one.place.engine,
+        finish_s=one.finish_s,
+        wait_s=one.wait_s,
+        load_s=one.load_s,
+        prefill_s=one.prefill_s,
+        decode_s=one.decode_s,
+        margin_s=one.margin_s,
+        affinity_s=one.affinity_s,
+        delay_s=one.delay_s,
+        chain_s=one.chain_s,
+        cached_tokens=one.cached_tokens,
+        in_flight=one.in_flight,
+        slots=one.slots,
+    )
