@@ -12,7 +12,7 @@ from pairproxy.core.foreign import ForeignWork
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Rates, Replica, Usage
 from pairproxy.core.prefix_news import bounded
 from pairproxy.core.running import Running, RunningTable
-from pairproxy.core.speeds import keys_of
+from pairproxy.core.speeds import MIN_LOAD_S, keys_of
 from pairproxy.core.timing import Timing
 
 MOST_LOST = 32  # engines that are remembered while they do not answer; no machine runs more
@@ -60,7 +60,9 @@ class LocalEngines:
         part = self.costs.slowness(engine, model, usage, timing, report.kind if report else "")
         if part is not None:
             self.foreign.saw(engine, part, sum(timing.decoding(usage.decode_s).values()), at)
-        self.learn(engine, model, usage, timing, is_cold=self._is_cold(running))
+        # One that only waited for its turn tells load seconds, too: it must have been cold to us as well.
+        has_loaded = running.was_cold and (usage.load_s or 0.0) > MIN_LOAD_S
+        self.learn(engine, model, usage, timing, is_cold=self._is_cold(running) or has_loaded)
 
     def _is_cold(self, running: Running) -> bool:
         """Whether its engine cannot have had any of its prompt, though it does not say so.

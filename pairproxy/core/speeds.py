@@ -121,18 +121,17 @@ class Speed:
         """Take in one finished request. ``is_cold``: nothing of its prompt can have been cached.
 
         A reply that does not say how much of its prompt was cached, and was not cold, cannot make the engine
-        faster. A model that had to be loaded had no cache.
+        faster.
         """
         if usage.prompt_tokens:
             self.prompts.learn(usage.prompt_tokens, USUAL_PROMPT_WEIGHT)
-        has_loaded = usage.load_s is not None and usage.load_s > MIN_LOAD_S
         uncached = (usage.prompt_tokens or 0) - (usage.cached_tokens or 0)
         prefill_s = usage.prefill_s if usage.prefill_s is not None else timing.ttft_s
         prefill_s *= timing.own_part
         if uncached >= MIN_PREFILL_TOKENS and prefill_s > 0:
             weight = LEARNING_WEIGHT * min(1.0, uncached / FULL_PREFILL_TOKENS)
             value = uncached / prefill_s
-            is_believed = (is_cold or has_loaded) and value <= PLAUSIBLE_TIMES * prior.prefill
+            is_believed = is_cold and value <= PLAUSIBLE_TIMES * prior.prefill
             if usage.cached_tokens is None and not is_believed:
                 self.prefill.lower(value, weight, prior.prefill)
             else:
@@ -140,5 +139,5 @@ class Speed:
         tokens, company_s = usage.output_tokens or 0, timing.decoding(usage.decode_s)
         if tokens >= MIN_DECODE_TOKENS and company_s:
             self.decode.learn(tokens, company_s, prior)
-        if has_loaded and usage.load_s is not None:
+        if usage.load_s is not None and usage.load_s > MIN_LOAD_S:
             self.load.learn(usage.load_s)

@@ -6,7 +6,7 @@ from pairproxy.core.costs import PRIORS, Costs
 from pairproxy.core.documents import CatalogueEntry, EngineCatalogue
 from pairproxy.core.events import AttemptFinished, EngineReported
 from pairproxy.core.local import MOST_LOST, LocalEngines
-from pairproxy.core.models import AttemptId, EngineId, ModelName, Outcome, RequestId, Usage
+from pairproxy.core.models import AttemptId, EngineId, ModelName, Outcome, Replica, RequestId, Usage
 from pairproxy.core.running import Running, RunningTable
 from pairproxy.core.timing import Timing
 from tests.core.told import FAST, GPU, A, B, M, Told, ask, at, report
@@ -179,3 +179,19 @@ def test_an_engine_of_a_new_version_is_measured_anew() -> None:
     assert told.scheduler.local.rates(GPU, M) == PRIORS["paced"]
     told.tell(EngineReported(told.at, report()))
     assert told.scheduler.local.rates(GPU, M).decode == pytest.approx(FAST.decode, rel=0.001)
+
+
+def test_a_model_that_was_loaded_for_a_prompt_had_none_of_it() -> None:
+    """So the first reply after a load proves how fast its engine reads; waiting in a queue is no load."""
+    told = Told(speed=None)
+    for is_loaded, name in ((True, "first"), (True, "queued"), (False, "cold")):
+        told.tell(
+            EngineReported(told.at, replace(report(kind="ollama"), replicas=((Replica(M, "x"), is_loaded),)))
+        )
+        told.arrives(ask(name, prompt=2000))
+        told.passes(9.0)
+        told.begins(name)
+        usage = Usage(prompt_tokens=2000, prefill_s=4.0 if name == "first" else 0.5, load_s=5.0)
+        told.tell(AttemptFinished(told.at, AttemptId(RequestId(name), 1), Outcome.DONE, usage))
+        found = told.scheduler.local.rates(GPU, M).prefill
+        assert found == pytest.approx(4000.0 if name == "cold" else 500.0)

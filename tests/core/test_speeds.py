@@ -3,7 +3,8 @@ import math
 import pytest
 
 from pairproxy.core.costs import PRIORS
-from pairproxy.core.models import Rates, Usage
+from pairproxy.core.dialects.meter import Meter
+from pairproxy.core.models import Dialect, Rates, Usage
 from pairproxy.core.prefill_rate import CONFIRMS_TIMES
 from pairproxy.core.speeds import MIN_DECODE_TOKENS, Speed
 from pairproxy.core.timing import Timing
@@ -42,14 +43,11 @@ def test_a_prompt_that_comes_again_is_not_taken_for_speed() -> None:
     assert prefill(speed) == pytest.approx(1000 * 0.5**0.2)
 
 
-@pytest.mark.parametrize("how", ["known to be cold", "just loaded"])
-def test_an_engine_is_found_to_be_faster_by_a_prompt_that_it_cannot_have_had(how: str) -> None:
-    """One that it was never sent, or any after its model was loaded: that leaves nothing open."""
+def test_an_engine_is_found_to_be_faster_by_a_prompt_that_it_cannot_have_had() -> None:
+    """That leaves nothing open."""
     speed = learned(Usage(prompt_tokens=1000, prefill_s=1.0))
-    load_s = 4.0 if how == "just loaded" else 0.001
     for _ in range(30):
-        fast = Usage(prompt_tokens=1000, prefill_s=0.25, load_s=load_s)
-        speed.learn(fast, Timing(), PRIOR, is_cold=how == "known to be cold")
+        speed.learn(Usage(prompt_tokens=1000, prefill_s=0.25), Timing(), PRIOR, is_cold=True)
     assert prefill(speed) == pytest.approx(4000.0, rel=0.01)
 
 
@@ -178,3 +176,108 @@ def test_what_is_thought_to_be_cold_must_be_plausible() -> None:
     """An index that was begun after its engine may be wrong: a hundred times the prior is a cached prompt."""
     speed = learned(Usage(prompt_tokens=1000, prefill_s=0.01), is_cold=True)
     assert prefill(speed) == PRIOR.prefill
+
+
+OLLAMA = (
+    b'{"model":"m","message":{"role":"assistant","content":"","thinking":"hm"},"done":false}\n'
+    * 40
+    + b'{"model":"m","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop",'
+    b'"total_duration":9000000000,"load_duration":LOAD,"prompt_eval_count":1000,'
+    b'"prompt_eval_duration":2000000000,"eval_count":100,"eval_duration":2000000000}\n'
+)
+DELTA = b'data: {"choices":[{"index":0,"delta":{"KEY":"a"}}]}\n\n'
+USAGE = (
+    b'data: {"choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":100DETAILS}}\n\ndata: [DONE]\n\n'
+)
+LLAMA = (
+    b'{"choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":100,'
+    b'"prompt_tokens_details":{"cached_tokens":600}},"timings":{"cache_n":600,"prompt_n":400,"prompt_ms":400.0,'
+    b'"predicted_n":100,"predicted_ms":1000.0}}'
+)
+ANTHROPIC = (
+    b'event: message_start\ndata: {"type":"message_start","message":{"usage":{"input_tokens":7}}}\n\n'
+    + b'event: content_block_delta\ndata: {"type":"content_block_delta"}\n\n' * 100
+    + b'event: message_delta\ndata: {"type":"message_delta",'
+    b'"usage":{"input_tokens":1000,"output_tokens":100}}\n\n'
+    b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+)
+LM_STUDIO = (
+    b'{"choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":100},'
+    b'"stats":{"tokens_per_second":50.0,"time_to_first_token":2.0,"generation_time":2.0}}'
+)
+SEEN = Timing(2.5, company_s={1: 2.5})
+KNOWN = (400.0, 40.0)  # what is read off the clock: tokens over the seconds of SEEN
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body", "timing", "rates", "is_proof"),
+    [
+        pytest.param(
+            Dialect.OLLAMA, OLLAMA.replace(b"LOAD", b"9000000"), SEEN, (500.0, 50.0), False, id="ollama"
+        ),
+        pytest.param(
+            Dialect.OLLAMA,
+            OLLAMA.replace(b'"prompt_eval_count":1000,"prompt_eval_duration":2000000000,', b""),
+            SEEN,
+            (PRIOR.prefill, 50.0),
+            False,
+            id="ollama leaves out what is zero",
+        ),
+        pytest.param(Dialect.OPENAI, LLAMA, Timing(), (1000.0, 100.0), True, id="llama-server, in one piece"),
+        pytest.param(
+            Dialect.OPENAI,
+            DELTA * 100 + b"data: " + LLAMA + b"\n\ndata: [DONE]\n\n",
+            SEEN,
+            (1000.0, 100.0),
+            True,
+            id="llama-server, streamed",
+        ),
+        pytest.param(
+            Dialect.OPENAI,
+            DELTA.replace(b"KEY", b"reasoning_content") * 100 + USAGE.replace(b"DETAILS", b""),
+            SEEN,
+            KNOWN,
+            False,
+            id="ollama's /v1, which tells no seconds",
+        ),
+        pytest.param(
+            Dialect.OPENAI,
+            DELTA * 50 + USAGE.replace(b"DETAILS", b',"prompt_tokens_details":{"cached_tokens":500}'),
+            SEEN,
+            (200.0, 40.0),
+            True,
+            id="vLLM, which tells what was cached",
+        ),
+        pytest.param(
+            Dialect.OPENAI,
+            DELTA * 50 + USAGE.replace(b"DETAILS", b',"prompt_tokens_details":null'),
+            SEEN,
+            KNOWN,
+            False,
+            id="vLLM, which does not",
+        ),
+        pytest.param(
+            Dialect.OPENAI,
+            DELTA * 100 + DELTA + b"data: [DONE]\n\n",
+            SEEN,
+            (PRIOR.prefill, 40.0),
+            False,
+            id="usage was not asked for: tokens are counted, the prompt is not",
+        ),
+        pytest.param(
+            Dialect.ANTHROPIC, ANTHROPIC, SEEN, KNOWN, False, id="anthropic, whose first count is a guess"
+        ),
+        pytest.param(Dialect.OPENAI, LM_STUDIO, Timing(), (500.0, 50.0), False, id="LM Studio's stats"),
+    ],
+)
+def test_what_a_real_reply_teaches(
+    dialect: Dialect, body: bytes, timing: Timing, rates: tuple[float, float], is_proof: bool
+) -> None:
+    """Its own seconds where it tells them, else our clock's; proof only where it tells what was cached."""
+    meter = Meter(dialect, is_streaming=body.count(b"\n") > 2, status=200)
+    meter.feed(body)
+    speed = Speed()
+    speed.learn(meter.usage(), timing, PRIOR, is_cold=False)
+    found = speed.rates(PRIOR)
+    assert (found.prefill, found.decode) == pytest.approx(rates, rel=0.01)
+    assert speed.prefill.is_proven is is_proof
