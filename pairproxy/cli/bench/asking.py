@@ -33,6 +33,8 @@ class Line:
 
     ``nonce`` makes its prompts new to every cache. ``is_limited``: the length of a reply is a limit that the
     client sends (real models), else a wish in the prompt that the scheduler cannot know (paced engines).
+    ``hands_over``: no cluster, but what routers of this field do: each request goes at once to the node that
+    has the fewest, ties in turn, and waits there.
     """
 
     ports: Mapping[NodeId, int]
@@ -42,11 +44,13 @@ class Line:
     fast_forward: float = 1.0
     is_local_only: bool = False
     is_limited: bool = False
+    hands_over: bool = False
 
     @property
     def headers(self) -> dict[str, str]:
         """What is sent with every request."""
-        return {headers.RUN: self.run} | ({headers.LOCAL: "true"} if self.is_local_only else {})
+        is_local = self.is_local_only or self.hands_over
+        return {headers.RUN: self.run} | ({headers.LOCAL: "true"} if is_local else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,7 @@ class _Asker:
             loop.create_future() for _ in requests
         ]
         self._began_at = time.monotonic()
+        self._in_flight = dict.fromkeys(line.ports, 0)
 
     def _now(self) -> float:
         return (time.monotonic() - self._began_at) * self._line.fast_forward
@@ -104,10 +109,20 @@ class _Asker:
             due_s = wanted.at
         messages = [*messages, *_new_messages(self._requests, index, self._line, messages)]
         await asyncio.sleep(max(due_s - self._now(), 0.0) / self._line.fast_forward)
-        self.done[index].set_result((await self._send(wanted, messages), messages))
+        node = self._fewest() if self._line.hands_over else wanted.origin
+        self._in_flight[node] += 1
+        reply = await self._send(self._line.ports[node], wanted, messages)
+        self._in_flight[node] -= 1
+        self.done[index].set_result((reply, messages))
 
-    async def _send(self, wanted: SimRequest, messages: list[dict[str, str]]) -> Reply:
-        url = f"http://127.0.0.1:{self._line.ports[wanted.origin]}/v1/chat/completions"
+    def _fewest(self) -> NodeId:
+        """The node with the fewest requests; the first of equals goes to the end of the order."""
+        node = min(self._in_flight, key=lambda one: self._in_flight[one])
+        self._in_flight[node] = self._in_flight.pop(node)
+        return node
+
+    async def _send(self, port: int, wanted: SimRequest, messages: list[dict[str, str]]) -> Reply:
+        url = f"http://127.0.0.1:{port}/v1/chat/completions"
         body = {
             "model": self._line.model,
             "messages": messages,

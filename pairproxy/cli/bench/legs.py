@@ -69,18 +69,29 @@ class Leg:
 
 
 class Bench:
-    """A running cluster of paced nodes under one policy; an async context manager."""
+    """A running cluster; an async context manager. Engines are paced ones (of()), or real ones."""
 
-    def __init__(self, rig: Rig, policy: str) -> None:
-        self._rig = rig
-        self._cluster = Cluster(rig.settings(policy))
+    def __init__(
+        self, settings: Mapping[str, str], fast_forward: float = 1.0, *, is_real: bool = False
+    ) -> None:
+        """``settings``: as Cluster takes them. Real engines are told how long a reply may be (Line)."""
+        self._cluster = Cluster(settings)
+        self._fast_forward = fast_forward
+        self._is_real = is_real
+        self._model = ""
         self._legs = 0
         self._names: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, rig: Rig, policy: str) -> "Bench":
+        """The paced nodes of a rig under one policy."""
+        return cls(rig.settings(policy), rig.fast_forward)
 
     async def __aenter__(self) -> "Bench":
         await self._cluster.__aenter__()
         status = await asyncio.to_thread(self._cluster.status, self.nodes[0])
         self._names = {node.node: node.name for node in status.nodes}
+        self._model = next(node for node in status.nodes if node.is_self).engines[0].replicas[0].model
         return self
 
     async def __aexit__(self, *problem: object) -> None:
@@ -91,19 +102,24 @@ class Bench:
         """The daemons."""
         return self._cluster.nodes
 
-    async def run(self, workload: Workload, *, alone: str | None = None) -> Leg:
-        """One leg, on all nodes, or on the one that is named. Raises PairproxyError, alone or in a group."""
+    async def run(self, workload: Workload, *, alone: str | None = None, hands_over: bool = False) -> Leg:
+        """One leg on all nodes, or on the one that is named, or handed over to them as routers do (Line).
+
+        Raises PairproxyError, alone or in a group.
+        """
         self._legs += 1
         ports = {NodeId(node.name): port_of(node) for node in self.nodes}
         if alone is not None:
             ports = dict.fromkeys(ports, ports[NodeId(alone)])
         line = Line(
             ports=ports,
-            model="paced:1b",
+            model=self._model,
             run=f"leg-{self._legs}",
             nonce=secrets.token_hex(4),
-            fast_forward=self._rig.fast_forward,
+            fast_forward=self._fast_forward,
             is_local_only=alone is not None,
+            is_limited=self._is_real,
+            hands_over=hands_over,
         )
         replies = await ask_all(workload.requests, line)
         await asyncio.sleep(PAUSE_S)
@@ -114,10 +130,11 @@ class Bench:
         """No engine ever held more than its slots: each says so itself. Raises PairproxyError."""
         for node in self.nodes:
             props = ask_json(port_of(node), "/props")
-            if props["most_at_once"] > props["total_slots"]:
+            held, slots = props.get("most_at_once", 0), props["total_slots"]  # others do not tell the first
+            if held > slots:
                 raise PairproxyError(
-                    f"The engine of {node.name} was given {props['most_at_once']} requests at once and has "
-                    f"{props['total_slots']} slots: a fault of the scheduler. Please report it."
+                    f"The engine of {node.name} was given {held} requests at once and has {slots} slots: "
+                    "a fault of the scheduler. Please report it."
                 )
 
 

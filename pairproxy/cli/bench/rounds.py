@@ -37,7 +37,7 @@ class Result:
 async def run_bench(plan: Plan, say: Say) -> Result:
     """Run everything. Raises PairproxyError, alone or in a group."""
     best = plan.rig.best.name
-    async with Bench(plan.rig, plan.policies[0]) as bench:
+    async with Bench.of(plan.rig, plan.policies[0]) as bench:
         leg = await bench.run(plan.workload, alone=best)
     say(f"{best} alone: {leg.makespan_s:.1f} s")
     limits = bounds(plan.workload, plan.rig, [leg])
@@ -50,14 +50,14 @@ async def run_bench(plan: Plan, say: Say) -> Result:
 
 async def measure(workload: Workload, rig: Rig, policy: str) -> Leg:
     """One leg on daemons that never saw a reply before."""
-    async with Bench(rig, policy) as bench:
+    async with Bench.of(rig, policy) as bench:
         return await bench.run(workload)
 
 
 async def _rounds(plan: Plan, policy: str, say: Say) -> list[Leg]:
     legs: list[Leg] = []
     if plan.keeps:
-        async with Bench(plan.rig, policy) as bench:
+        async with Bench.of(plan.rig, policy) as bench:
             for number in range(plan.rounds):
                 legs.append(await bench.run(plan.workload))
                 _tell(plan, policy, number, legs[-1], say)

@@ -6,12 +6,12 @@ import msgspec
 
 from pairproxy.cli.bench.figures import Figures, shares
 from pairproxy.cli.bench.rounds import Result
+from pairproxy.cli.bench.tables import AGREEMENT, scale_note
 from pairproxy.cli.printing import console, counted, show_table
 
 TITLES = (
     "policy", "makespan", "spread", "speedup", "bound", "hits", "TTFT", "p90", "model",
 )  # fmt: skip
-AGREEMENT = 0.10  # modelled and measured; beyond, the table says so
 
 
 def report(result: Result) -> None:
@@ -39,10 +39,7 @@ def lines(result: Result) -> list[str]:
         "Column bound: how much of that was reached; hits: prompt tokens that were in an engine's cache.",
     ]
     if pace != 1.0:
-        found.append(
-            f"Engines run {pace:g} times as fast as told here; times are scaled back. Network, daemons and "
-            f"heartbeats are not, so each of their milliseconds counts as {pace:g}."
-        )
+        found.append(scale_note(pace))
     for one in result.figures:
         gap = abs(one.modelled_s / one.makespan_s - 1.0) if one.modelled_s is not None else 0.0
         if gap > AGREEMENT:

@@ -30,7 +30,7 @@ def test_alone_means_on_that_node_and_through_its_own_port() -> None:
     """Every reply comes from the named node, and both kinds of legs name nodes as the rig does."""
 
     async def scene() -> tuple[Leg, Leg]:
-        async with Bench(RIG, "fastest-finish") as bench:
+        async with Bench.of(RIG, "fastest-finish") as bench:
             workload = burst(5, names(RIG.nodes)[:1], 2)
             return await bench.run(workload, alone="fast"), await bench.run(workload)
 
@@ -40,12 +40,22 @@ def test_alone_means_on_that_node_and_through_its_own_port() -> None:
     assert sum(together.per_node.values()) == 5
 
 
+def test_handing_over_gives_each_node_as_many_whatever_its_speed() -> None:
+    """Six at once on two nodes are three and three, though one is four times as fast."""
+
+    async def scene() -> Leg:
+        async with Bench.of(RIG, "fastest-finish") as bench:
+            return await bench.run(burst(6, names(RIG.nodes)[:1], 2), hands_over=True)
+
+    assert asyncio.run(scene()).per_node == {"slow": 3, "fast": 3}
+
+
 def test_an_engine_that_held_more_than_its_slots_fails_the_bench() -> None:
     """The engine counts by itself: asked beside its daemon, it has held two, and the next leg says so."""
     rig = Rig((NodeSpec("only", 1, 1e6, 400.0),))
 
     async def scene() -> None:
-        async with Bench(rig, "fastest-finish") as bench:
+        async with Bench.of(rig, "fastest-finish") as bench:
             (node,) = bench.nodes
             assert ask_json(port_of(node), "/props")["most_at_once"] == 1
             direct = await asyncio.to_thread(engine_port, node.process.pid, port_of(node))

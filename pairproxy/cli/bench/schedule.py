@@ -1,0 +1,148 @@
+"""The targets of the scheduler for whole daemons with paced engines, case by case.
+
+Lengths are unknown to the daemons (each leg has fresh ones), speeds are what each node measured of itself.
+A case is run on several seeds; what is told is the median of the ratios, or a ratio of sums.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from pairproxy.cli.bench.direct import ask_directly
+from pairproxy.cli.bench.figures import lower_bound
+from pairproxy.cli.bench.legs import Bench, Leg
+from pairproxy.cli.bench.model import modelled
+from pairproxy.cli.bench.rig import NodeSpec, Rig, equal, names, unequal
+from pairproxy.cli.bench.rounds import Say, measure
+from pairproxy.cli.bench.tables import Row
+from pairproxy.cli.bench.workloads import Workload, burst, chains, one_chain
+
+OURS = "fastest-finish"
+SHORT, LONG = 10.0, 20.0  # fast-forward of cases that take under a minute of real life, and of longer ones
+DIRECT = 5.0  # where a percent of a step is told apart
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """One case of bursts: its name, nodes, requests and how near to the lower bound it should end."""
+
+    name: str
+    nodes: tuple[NodeSpec, ...]
+    count: int
+    target: float
+
+    @property
+    def rig(self) -> Rig:
+        """At a pace that makes it last seconds."""
+        return Rig(self.nodes, LONG if self.count > 16 else SHORT)
+
+
+BURSTS = (
+    Burst("1 : 1.5 : 4, one slot, 8", unequal(1), 8, 1.30),
+    Burst("1 : 1.5 : 4, one slot, 16", unequal(1), 16, 1.20),
+    Burst("1 : 1.5 : 4, one slot, 50", unequal(1), 50, 1.10),
+    Burst("1 : 1.5 : 4, four slots, 8", unequal(4), 8, 1.75),
+    Burst("1 : 1.5 : 4, four slots, 16", unequal(4), 16, 1.65),
+    Burst("1 : 1.5 : 4, four slots, 50", unequal(4), 50, 1.35),
+    Burst("three equal nodes, 16", equal(3), 16, 1.15),
+    Burst("three equal nodes, 50", equal(3), 50, 1.08),
+)
+
+
+async def bursts(seeds: Sequence[int], say: Say) -> list[Row]:
+    """Makespan over lower bound; and over all unequal ones, how much sooner than by counting."""
+    rows: list[Row] = []
+    ours_s, handed_s, busy_s, best_s = 0.0, 0.0, 0.0, 0.0
+    for case in BURSTS:
+        workloads = [burst(case.count, names(case.nodes)[:1], seed) for seed in seeds]
+        bounds = [lower_bound(workload, case.rig) for workload in workloads]
+        legs = [await measure(workload, case.rig, OURS) for workload in workloads]
+        models = [modelled(workload, case.rig, OURS, 0).makespan_s for workload in workloads]
+        measured = median(leg.makespan_s / bound for leg, bound in zip(legs, bounds, strict=True))
+        model = median(one / bound for one, bound in zip(models, bounds, strict=True))
+        rows.append(Row(f"burst {case.name}: / bound", measured, "<=", case.target, modelled=model))
+        say(f"{case.name}: {measured:.2f} of the bound (model {model:.2f})")
+        if "equal nodes" not in case.name and case.count == 16:
+            ours_s += sum(leg.makespan_s for leg in legs)
+            handed_s += await _handed_over(workloads, case.rig)
+            busy_s += sum([(await measure(one, case.rig, "least-busy")).makespan_s for one in workloads])
+            best_s += sum([await _alone(one, case.rig) for one in workloads])
+    rows += [
+        Row("unequal bursts of 16: by count at once / ours", handed_s / ours_s, ">=", 1.7, "x"),
+        Row("unequal bursts of 16: our least-busy / ours", busy_s / ours_s, unit="x"),
+        Row("unequal bursts of 16: best node alone / ours", best_s / ours_s, ">=", 1.0, "x"),
+    ]
+    return rows
+
+
+async def origins(seeds: Sequence[int], say: Say) -> list[Row]:
+    """Three origins instead of one; four at once, and how often they collide."""
+    rig = Rig(unequal(1), LONG)
+    one_s, three_s = 0.0, 0.0
+    for seed in seeds:
+        one_s += (await measure(burst(32, names(rig.nodes)[:1], seed), rig, OURS)).makespan_s
+        three_s += (await measure(burst(32, names(rig.nodes), seed), rig, OURS)).makespan_s
+    four = Rig((*unequal(2), NodeSpec("mini", 1, 400.0, 20.0)), LONG)
+    refused = [(await measure(burst(48, names(four.nodes), seed), four, OURS)).refused for seed in seeds]
+    say(f"three origins instead of one: {three_s / one_s:.2f}")
+    return [
+        Row("three origins instead of one, 32 requests", three_s / one_s, "<=", 1.10, "x"),
+        Row("four origins at once, 48 requests: refused", sum(refused) / len(refused), "<", 0.05, "%"),
+    ]
+
+
+async def agents(seeds: Sequence[int], say: Say) -> list[Row]:
+    """Chains in closed loop against counting: a step's latency, TTFT, hits; one chain against no proxy."""
+    rig = Rig(unequal(2), LONG)
+    ours: list[Leg] = []
+    busy: list[Leg] = []
+    models: list[float] = []
+    for seed in seeds:
+        workload = chains(8, names(rig.nodes)[:1], seed)
+        ours.append(await measure(workload, rig, OURS))
+        busy.append(await measure(workload, rig, "least-busy"))
+        models.append(modelled(workload, rig, OURS, 0).hit_rate)
+        say(f"chains: {ours[-1].mean_latency_s:.2f} s a step, least-busy {busy[-1].mean_latency_s:.2f} s")
+    step = _mean([one.mean_latency_s for one in ours]) / _mean([one.mean_latency_s for one in busy])
+    hits = _mean([one.hit_rate for one in ours])
+    ttft_50, ttft_90 = (
+        _mean([one.ttft(part) for one in ours]) / _mean([one.ttft(part) for one in busy])
+        for part in (0.5, 0.9)
+    )
+    return [
+        Row("chains in closed loop / least-busy: step", step, "<=", 0.62, "x"),
+        Row("chains in closed loop / least-busy: TTFT p50", ttft_50, "<=", 0.25, "x"),
+        Row("chains in closed loop / least-busy: TTFT p90", ttft_90, "<=", 0.5, "x"),
+        Row("chains in closed loop: hits", hits, ">=", 0.74, "%", _mean(models)),
+        await _direct(say),
+    ]
+
+
+async def _direct(say: Say) -> Row:
+    """One chain on one replica: each step through the proxy against the engine itself."""
+    rig = Rig(equal(1), DIRECT)
+    workload = one_chain(1, names(rig.nodes), 1)
+    workload = replace(workload, requests=tuple(replace(one, think_s=0.5) for one in workload.requests))
+    directly = await ask_directly(workload, rig)
+    proxied = await measure(workload, rig, OURS)
+    ratio = proxied.mean_latency_s / directly.mean_latency_s
+    say(f"one chain, one replica: {ratio:.3f} of direct")
+    return Row("one chain, one replica / direct", ratio, "<=", 1.01, "x")
+
+
+async def _handed_over(workloads: Sequence[Workload], rig: Rig) -> float:
+    """Seconds of all of them on a router that counts and keeps no queue."""
+    total_s = 0.0
+    for workload in workloads:
+        async with Bench.of(rig, OURS) as bench:
+            total_s += (await bench.run(workload, hands_over=True)).makespan_s
+    return total_s
+
+
+async def _alone(workload: Workload, rig: Rig) -> float:
+    async with Bench.of(rig, OURS) as bench:
+        return (await bench.run(workload, alone=rig.best.name)).makespan_s
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
