@@ -154,5 +154,13 @@ def _engine(state: EngineState, port: int | None, *, is_up: bool = True) -> Engi
         for one in state.replicas
     )
     return EngineStatus(
-        state.engine, state.kind, state.version, state.slots, state.in_flight, replicas, port, is_up
+        state.engine,
+        state.kind,
+        state.version,
+        state.slots,
+        state.in_flight,
+        replicas,
+        port,
+        is_up,
+        state.foreign,
     )

@@ -28,6 +28,7 @@ class EngineStatus(msgspec.Struct, frozen=True):
     replicas: tuple[ReplicaStatus, ...]
     port: int | None = None  # of this node's client port for it
     is_up: bool = True  # false: it does not answer; the rest is what it was
+    foreign: int = 0  # slots not offered, for somebody uses the machine beside us; ``slots`` is without them
 
 
 class NodeStatus(msgspec.Struct, frozen=True):

@@ -61,6 +61,13 @@ def _summary(found: "Status") -> str:
         f"{len(found.running)} running, {found.queue_length} waiting, {sum(found.outcomes.values())} ended"
         + (f" ({ended})" if ended else "")
     ]
+    lines += [
+        f"{plain(node.name)}: {plain(engine.engine)} is slower than usual, so it is given "
+        f"{counted(engine.foreign, 'slot')} less until it is not; something else may use that machine"
+        for node in found.nodes
+        for engine in node.engines
+        if engine.foreign
+    ]
     run = found.last_run
     if run is not None and run.speedup is not None:
         lines.append(

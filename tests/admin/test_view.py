@@ -198,3 +198,14 @@ def test_a_draining_node_says_so(book: PeerBook) -> None:
     status = told.view.status()()
     assert (status.is_draining, status.nodes[0].engines) == (True, ())
     assert NodeId(status.node) == A
+
+
+def test_slots_that_are_kept_free_beside_foreign_work_are_told(book: PeerBook) -> None:
+    """As many as this node tells its peers, and the slots are those that are left."""
+    told = Recorded(book)
+    told.tell(EngineReported(told.at, report(3)))
+    for second in range(1, 12):
+        told.scheduler.local.foreign.saw(GPU, 0.5, 1.0, float(second))
+    told.at = 12.0
+    (engine,) = told.view.status()().nodes[0].engines
+    assert (engine.slots, engine.foreign) == (2, 1)

@@ -10,7 +10,8 @@ import psutil
 import pytest
 
 from pairproxy.api.client import DAEMON_FILE
-from pairproxy.api.schema import DaemonFile, Status
+from pairproxy.api.schema import DaemonFile, EngineStatus, NodeStatus, Status
+from pairproxy.cli.status import _summary
 from tests.support.command import here, pairproxy, sentence
 from tests.support.daemons import Node
 
@@ -142,3 +143,15 @@ def test_it_finds_the_home_by_the_environment(live: list[Node]) -> None:
     """PAIRPROXY_HOME does what --home does."""
     done = here("status", "--json", PAIRPROXY_HOME=str(live[1].home))
     assert json.loads(done.stdout)["name"] == "B"
+
+
+def test_it_says_why_an_engine_offers_less_than_it_has() -> None:
+    """Whoever plays on it should not wonder; and nothing is said of an engine that offers all."""
+    engines = (
+        EngineStatus("gpu", "ollama", "1", 2, 0, (), foreign=1),
+        EngineStatus("b", "ollama", "1", 2, 0, ()),
+    )
+    node = NodeStatus("N" * 52, "desk", is_self=True, is_up=True, engines=engines)
+    found = Status("1", node.node, "desk", 1.0, "fastest-finish", False, 0, (node,), (), 0, None, {}, None)
+    (line,) = [line for line in _summary(found).splitlines() if "slower than usual" in line]
+    assert line.startswith("desk: gpu is slower than usual, so it is given 1 slot less")
