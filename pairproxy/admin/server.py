@@ -71,8 +71,8 @@ class AdminPort(Port):
                 if report.run is None and run is not None:
                     raise NotRemembered("There is no run of this name in the daemon's memory.")
                 return _answer(report)
-            case ["", "requests", wanted]:
-                return _answer(self._view.explanation(wanted))
+            case ["", "requests", *wanted]:
+                return _answer(self._view.explanation("/".join(wanted)))
             case ["", "health"]:
                 return _answer({"status": "ok"})
             case ["", "ready"]:

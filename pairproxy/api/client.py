@@ -4,11 +4,11 @@ import http.client
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
 
-from pairproxy.api.schema import DaemonFile, Report, Status
+from pairproxy.api.schema import DaemonFile, Explanation, Report, Status
 from pairproxy.core.errors import PairproxyError
 
 DAEMON_FILE = "daemon.json"
@@ -44,10 +44,17 @@ def get_status(home: Path) -> Status:
     return _get(home, "/status", Status, lambda status, node: status.node == node)
 
 
-def get_report(home: Path, run: str | None = None) -> Report:
+def get_report(home: Path, run: str | None = None, *, with_recording: bool = False) -> Report:
     """Fetch /report: the last run, or the named one. Raises NoDaemon, PairproxyError."""
-    path = f"/report?{urlencode({'run': run})}" if run is not None else "/report"
+    asked = ({} if run is None else {"run": run}) | ({"recording": "true"} if with_recording else {})
+    path = f"/report?{urlencode(asked)}" if asked else "/report"
     return _get(home, path, Report, lambda report, node: node in report.names)
+
+
+def get_explanation(home: Path, request: str) -> Explanation:
+    """Fetch /requests/ID, by an id, the beginning of one, or `last`. Raises NoDaemon, PairproxyError."""
+    path = f"/requests/{quote(request, safe='')}"
+    return _get(home, path, Explanation, lambda told, node: node in told.names)
 
 
 def _get(home: Path, path: str, kind: type[T], is_of: Callable[[T, str], bool]) -> T:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 TITLES = ("node", "engine", "model", "in use", "prefill", "decode", "")
+MOST_RUNNING = 8  # requests that are listed: a screen has some 24 lines
 LEFT = frozenset(("node", "engine", "model", ""))
 
 
@@ -61,6 +62,12 @@ def _summary(found: "Status") -> str:
         f"{len(found.running)} running, {found.queue_length} waiting, {sum(found.outcomes.values())} ended"
         + (f" ({ended})" if ended else "")
     ]
+    names = {node.node: node.name for node in found.nodes}
+    for one in found.running[:MOST_RUNNING]:
+        where = plain(names.get(one.node or "", (one.node or "")[:8]))
+        lines.append(f"running: {plain(one.request)[:8]} {plain(one.model)} on {where} for {one.age_s:.1f} s")
+    if len(found.running) > MOST_RUNNING:
+        lines.append(f"and {len(found.running) - MOST_RUNNING} more; `pairproxy status --json` has them all")
     lines += [
         f"{plain(node.name)}: {plain(engine.engine)} is slower than usual, so it is given "
         f"{counted(engine.foreign, 'slot')} less until it is not; something else may use that machine"

@@ -51,3 +51,21 @@ def test_before_the_first_request_it_says_what_to_do(tmp_path: Path) -> None:
         done = here("report", "--home", node.home)
         assert done.returncode == 0
         assert "No request has been served yet" in done.stdout
+
+
+def test_it_says_which_requests_were_slowest(live: list[Node]) -> None:
+    """By the beginnings of the ids that `pairproxy explain` takes."""
+    done = here("report", "--home", live[0].home, "--run", "nightly")
+    slowest = next(line for line in done.stdout.splitlines() if line.startswith("slowest: "))
+    ids = {record.request[:8] for record in live[0].report("nightly").records}
+    assert slowest.removeprefix("slowest: ").split()[0] in ids
+    assert "pairproxy explain" in done.stdout
+
+
+def test_the_json_can_be_replayed(live: list[Node]) -> None:
+    """It has the recording, which the text does without."""
+    done = here("report", "--home", live[0].home, "--run", "nightly", "--json")
+    recording = msgspec.json.decode(done.stdout, type=Report).recording
+    assert recording is not None
+    assert len(recording.requests) == 4
+    assert {place.kind for place in recording.places} == {"paced"}

@@ -131,20 +131,21 @@ def _check(recording: Recording, changes: Changes) -> None:
         raise ValueError("Names of nodes must differ in their first eight characters. Choose another one.")
     if changes.policy is not None and changes.policy not in POLICIES:
         raise ValueError(f"There is no policy {changes.policy!r}. Use one of: {', '.join(POLICIES)}.")
-    rates = [one for place in recording.places for one in place.rates.values()]
-    rates += [new.rates for new in changes.added]
-    slots = [*(place.slots for place in recording.places), *(new.slots for new in changes.added)]
-    if (
-        min(slots) < 1
-        or not all(map(_is_speed, rates))
-        or not all(by > 0.0 for by in changes.faster.values())
-    ):
-        raise ValueError("A node needs one slot or more and rates above zero, as in box=4:2000:50.")
+    _check_speeds(recording, changes)
     for index, request in enumerate(recording.requests):
         if request.after is not None and not 0 <= request.after < index:
             raise ValueError("The file is damaged: a request follows one that comes later. Record it anew.")
         if not any(request.model in place.rates for place in recording.places):
             raise ValueError(f"The speed of {request.model} is not known any more, so it cannot be replayed.")
+
+
+def _check_speeds(recording: Recording, changes: Changes) -> None:
+    rates = [one for place in recording.places for one in place.rates.values()]
+    rates += [new.rates for new in changes.added]
+    slots = [*(place.slots for place in recording.places), *(new.slots for new in changes.added)]
+    are_speeds = all(map(_is_speed, rates)) and all(by > 0.0 for by in changes.faster.values())
+    if not are_speeds or any(count < 1 for count in slots):
+        raise ValueError("A node needs one slot or more and rates above zero, as in box=4:2000:50.")
 
 
 def _is_speed(rates: RecordedRates) -> bool:

@@ -1,0 +1,128 @@
+"""pairproxy explain: why a request went where it went, what was predicted, and what happened."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pairproxy.cli.options import Home, Json, home_or_default, plain
+from pairproxy.cli.printing import console, show_table
+
+if TYPE_CHECKING:
+    from pairproxy.api.schema import AttemptStory, Candidate, Explanation
+
+TERMS = ("wait", "load", "prefill", "decode", "margin", "affinity", "delay", "chain")
+ALWAYS = ("wait", "prefill", "decode")  # the others are shown where one of the candidates has them
+
+
+def explain(
+    request: Annotated[
+        str,
+        typer.Argument(help="A request's id, the beginning of one, or `last`. `pairproxy report` lists ids."),
+    ] = "last",
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Show how a request was decided: every candidate, its price in seconds, and what came of it.
+
+    The debug header X-Pairproxy-Request of a reply is the id, too (`proxy.headers`).
+    Examples: `pairproxy explain last`, `pairproxy explain 3f2a --json`.
+    """
+    from pairproxy.api.client import get_explanation
+
+    found = get_explanation(home_or_default(home), request)
+    if as_json:
+        import msgspec
+
+        typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        return
+    out = console()
+    for line in _head(found):
+        out.print(line, markup=False)
+    for attempt in found.attempts:
+        out.print()
+        out.print(_attempt(found, attempt), markup=False)
+        if attempt.candidates:
+            rows = [_row(found, attempt, one) for one in attempt.candidates]
+            show_table(
+                out, ("", "node", "engine", *_terms(attempt), "finish", "cached", "in use"), rows, LEFT
+            )
+        for line in _outcome(attempt):
+            out.print(line, markup=False)
+
+
+LEFT = frozenset(("", "node", "engine"))
+
+
+def _head(found: "Explanation") -> list[str]:
+    what = f"{plain(found.model)} over {found.dialect} {plain(found.path)}"
+    when = f"{found.outcome} {found.ended_s:.2f} s after it came ({found.age_s:.0f} s ago)"
+    lines = [f"{plain(found.request)}: {what}, {when}"]
+    belongs = [f"run {plain(found.run)}"] if found.run else []
+    belongs += [f"chain {plain(found.chain)}"] if found.chain else []
+    belongs += [f"sent by the peer {_name(found, found.origin)}"] if found.origin else []
+    if belongs:
+        lines.append(", ".join(belongs))
+    if found.error:
+        lines.append(f"why: {plain(found.error)}")
+    if not found.attempts:
+        lines.append(f"It was sent nowhere: it spent {found.queue_s:.2f} s in the queue.")
+    tokens = [
+        f"{count} tokens {what}"
+        for count, what in (
+            (found.prompt_tokens, "in"),
+            (found.cached_tokens, "of them cached"),
+            (found.output_tokens, "out"),
+        )
+        if count is not None
+    ]
+    return [*lines, ", ".join(tokens)] if tokens else lines
+
+
+def _attempt(found: "Explanation", attempt: "AttemptStory") -> str:
+    policy = f" (policy {attempt.policy})" if attempt.policy else ""
+    return (
+        f"attempt {attempt.number}: to {_name(found, attempt.node)}/{plain(attempt.engine)}"
+        f" after {attempt.dispatched_s:.2f} s, because: {plain(attempt.reason)}{policy}"
+    )
+
+
+def _terms(attempt: "AttemptStory") -> list[str]:
+    """The parts of the price that matter: those that are always there, and those that any candidate has."""
+    return [
+        term
+        for term in TERMS
+        if term in ALWAYS or any(abs(getattr(one, f"{term}_s")) >= 0.005 for one in attempt.candidates)
+    ]
+
+
+def _row(found: "Explanation", attempt: "AttemptStory", one: "Candidate") -> tuple[str, ...]:
+    is_pick = (one.node, one.engine) == (attempt.node, attempt.engine)
+    return (
+        "->" if is_pick else "",
+        _name(found, one.node),
+        plain(one.engine),
+        *(f"{getattr(one, f'{term}_s'):.2f} s" for term in _terms(attempt)),
+        f"{one.finish_s:.2f} s",
+        str(one.cached_tokens),
+        f"{one.in_flight}/{one.slots}",
+    )
+
+
+def _outcome(attempt: "AttemptStory") -> list[str]:
+    """What was predicted and what happened, from the dispatch on."""
+    began = attempt.dispatched_s
+    lines = []
+    if attempt.predicted_end_s is None:
+        lines.append("Its candidates are no longer in memory: only the last requests have theirs.")
+    for what, predicted_s, real_s in (
+        ("first byte", attempt.predicted_first_byte_s, attempt.first_byte_s),
+        ("end", attempt.predicted_end_s, attempt.ended_s),
+    ):
+        told = "not predicted" if predicted_s is None else f"predicted {predicted_s - began:.2f} s"
+        came = "never came" if real_s is None else f"came after {real_s - began:.2f} s"
+        lines.append(f"{what}: {told}, {came}")
+    return [*lines, f"it ended: {attempt.end}"]
+
+
+def _name(found: "Explanation", node: str) -> str:
+    return plain(found.names.get(node, node[:8]))

@@ -1,0 +1,148 @@
+"""pairproxy whatif: a run as it would have been, with other nodes or another policy."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pairproxy.cli.options import Home, Json, home_or_default, plain
+from pairproxy.cli.printing import console, counted
+
+if TYPE_CHECKING:
+    from pairproxy.core.whatif.recording import Recording
+    from pairproxy.core.whatif.replay import Changes, NewNode, Replayed
+
+MOST_FILE_BYTES = 64 * 1024 * 1024  # a recording of a thousand requests is a few hundred kilobytes
+
+
+def whatif(
+    add: Annotated[
+        list[str] | None,
+        typer.Option(help="A node more: NAME=slots:prefill:decode[:beta], rates in tokens/s. Repeatable."),
+    ] = None,
+    remove: Annotated[list[str] | None, typer.Option(help="A node less, by its name. Repeatable.")] = None,
+    faster: Annotated[
+        list[str] | None, typer.Option(help="A node so many times as fast: NAME=2. Repeatable.")
+    ] = None,
+    policy: Annotated[str | None, typer.Option(help="Another routing.policy.")] = None,
+    run: Annotated[str | None, typer.Option(help="A run's name, or its id. Default: the last.")] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--from", help="What `pairproxy report --json` printed, instead of the daemon."),
+    ] = None,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Replay a recorded run through the scheduler, with nodes added, removed or faster, or another policy.
+
+    Nothing is sent to any engine. How far the simulation is off on the run as it happened is told first.
+    Examples: `pairproxy whatif --add box=4:2000:50`, `pairproxy whatif --faster box=2 --policy least-busy`.
+    """
+    from pairproxy.core.errors import BadRequest
+    from pairproxy.core.whatif.replay import replay
+
+    recording = _recording(home_or_default(home), run, file)
+    changes = _changes(recording, add or [], remove or [], faster or [], policy)
+    try:
+        found = replay(recording, changes)
+    except ValueError as error:
+        raise BadRequest(str(error)) from None
+    if as_json:
+        import msgspec
+
+        told = {"replayed": found, "model_error": found.model_error, "speedup": found.speedup}
+        typer.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+        return
+    out = console()
+    for line in _lines(recording, found):
+        out.print(line, markup=False)
+
+
+def _recording(home: Path, run: str | None, file: Path | None) -> "Recording":
+    """Read it from the daemon or a file. Raises PairproxyError."""
+    import msgspec
+
+    from pairproxy.api.client import get_report
+    from pairproxy.api.schema import Report
+    from pairproxy.core.errors import BadRequest
+
+    if file is None:
+        report = get_report(home, run, with_recording=True)
+    else:
+        try:
+            with file.open("rb") as source:
+                report = msgspec.json.decode(source.read(MOST_FILE_BYTES), type=Report)
+        except (OSError, msgspec.DecodeError):
+            raise BadRequest(f"{file} holds no report. Write one with `pairproxy report --json`.") from None
+    if report.recording is None:
+        raise BadRequest("There is no run to replay. Send requests to the port first, then ask again.")
+    return report.recording
+
+
+def _changes(
+    recording: "Recording", add: list[str], remove: list[str], faster: list[str], policy: str | None
+) -> "Changes":
+    from pairproxy.core.whatif.replay import Changes
+
+    by_name = {name: node for node, name in recording.names.items()}
+    times = {}
+    for one in faster:
+        name, _, by = one.partition("=")
+        times[by_name.get(name, name)] = _number(by, one, "NAME=2")
+    return Changes(
+        added=tuple(_new_node(one) for one in add),
+        removed=frozenset(by_name.get(name, name) for name in remove),
+        faster=times,
+        policy=policy,
+    )
+
+
+def _new_node(text: str) -> "NewNode":
+    from pairproxy.core.errors import BadRequest
+    from pairproxy.core.whatif.recording import RecordedRates
+    from pairproxy.core.whatif.replay import NewNode
+
+    form = "NAME=slots:prefill:decode[:beta], for example box=4:2000:50:0.15"
+    name, _, told = text.partition("=")
+    parts = told.split(":")
+    if not name or len(parts) not in (3, 4):
+        raise BadRequest(f"{text!r} does not say a node. Write {form}.")
+    slots, prefill, decode, beta = [_number(part, text, form) for part in (*parts, "0.15")[:4]]
+    return NewNode(name, int(slots), RecordedRates(prefill, decode, beta))
+
+
+def _number(text: str, whole: str, form: str) -> float:
+    from pairproxy.core.errors import BadRequest
+
+    try:
+        number = float(text)
+    except ValueError:
+        raise BadRequest(f"{whole!r} does not say a number where one belongs. Write {form}.") from None
+    if not 0.0 <= number < 1e9:
+        raise BadRequest(f"{whole!r} says a number that no machine has. Write {form}.")
+    return number
+
+
+def _lines(recording: "Recording", found: "Replayed") -> list[str]:
+    left_out = f" ({found.left_out} left out: they did not end well)" if found.left_out else ""
+    shares = ", ".join(
+        f"{plain(recording.names.get(node, node[:8]))} {count}" for node, count in found.per_node.items()
+    )
+    simulated = f"simulated {found.as_recorded_s:.2f} s (off by {found.model_error:.0%})"
+    requests = f"{counted(found.requests, 'request')}{left_out}"
+    lines = [
+        f"{requests} took {found.recorded_s:.2f} s as recorded; {simulated}",
+        f"it would have taken {found.changed_s:.2f} s with {found.policy}: speedup {found.speedup:.2f}",
+    ]
+    if found.speedup_best is not None and found.best_alone is not None:
+        best = plain(recording.names.get(found.best_alone, found.best_alone[:8]))
+        lines.append(
+            f"speedup {found.speedup_best:.2f} against {best} alone ({found.best_alone_s:.2f} s simulated)"
+        )
+    lines.append(f"requests on each node: {shares}; {found.hit_rate:.0%} of the prompts from a cache")
+    if not found.is_credible:
+        lines.append(
+            "The simulation is too far off on what really happened: do not believe it. Speeds that the daemon"
+            " has not measured yet, or somebody who used the machines, make it so."
+        )
+    return lines

@@ -1,0 +1,55 @@
+from pathlib import Path
+
+import msgspec
+
+from pairproxy.api.schema import Explanation
+from tests.support.command import here, sentence
+from tests.support.daemons import Node
+
+
+def test_without_a_daemon_it_says_so_and_exits_with_3(home: Path) -> None:
+    """As status does."""
+    done = here("explain", "--home", home)
+    assert (done.returncode, sentence(done)) == (
+        3,
+        "No daemon is running here. Start one with `pairproxy up`.",
+    )
+
+
+def test_it_shows_the_candidates_and_what_came_of_it(live: list[Node]) -> None:
+    """Both nodes with the terms of their price, the pick marked, the prediction beside the event."""
+    request = live[0].report("nightly").records[0].request
+    done = here("explain", request[:12], "--home", live[0].home)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{request}: paced:1b over ollama" in done.stdout
+    assert "run nightly" in done.stdout
+    assert "attempt 1: to " in done.stdout
+    titles = next(line.split() for line in done.stdout.splitlines() if "prefill" in line)
+    assert titles[:2] == ["node", "engine"]
+    assert {"wait", "prefill", "decode", "finish", "cached"} <= {*titles}
+    picked = [line for line in done.stdout.splitlines() if line.strip().startswith("->")]
+    assert len(picked) == 1
+    assert "first byte: predicted" in done.stdout
+    assert "it ended: done" in done.stdout
+
+
+def test_the_last_one_as_json(live: list[Node]) -> None:
+    """--json is the schema's Explanation, and `last` is what is explained without an id."""
+    done = here("explain", "--home", live[0].home, "--json")
+    told = msgspec.json.decode(done.stdout, type=Explanation)
+    assert told == msgspec.structs.replace(
+        msgspec.json.decode(
+            here("explain", "last", "--home", live[0].home, "--json").stdout, type=Explanation
+        ),
+        age_s=told.age_s,
+    )
+    assert told.outcome == "done"
+    assert {one.node for one in told.attempts[0].candidates} <= told.names.keys()
+
+
+def test_an_unknown_id_says_where_ids_are(live: list[Node]) -> None:
+    """Odd ones come to the daemon as they are."""
+    for odd in ("nope", "a/b?c", "../status"):
+        done = here("explain", odd, "--home", live[0].home)
+        assert done.returncode == 1
+        assert "`pairproxy report` lists the requests" in sentence(done)
