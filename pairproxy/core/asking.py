@@ -5,7 +5,7 @@ request is not sent before the promise is heard: until then the state document s
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 
 from pairproxy.core.documents import Wanted
 from pairproxy.core.models import ModelName, NodeId, Place, Request
@@ -63,6 +63,11 @@ class Asking:
         """The queue is planned; free slots were held back at these places only."""
         there = set(held)
         self._asked_at = {place: since for place, since in self._asked_at.items() if place in there}
+
+    @property
+    def places(self) -> Set[Place]:
+        """Where a free slot is wanted and not promised yet."""
+        return self._asked_at.keys()
 
     def asked(self, at: float) -> set[NodeId]:
         """Nodes of which a slot is wanted since just now: they should hear it at once."""

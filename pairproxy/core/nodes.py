@@ -159,6 +159,7 @@ def _is_engine(engine: EngineState) -> bool:
         1 <= engine.slots <= MAX_SLOTS
         and engine.in_flight >= 0
         and engine.yours >= 0
+        and 0 <= engine.foreign <= MAX_SLOTS
         and len(engine.frees_in_s) <= MAX_SLOTS
         and all(abs(seconds) <= LONGEST_S for seconds in engine.frees_in_s)
         and _is_name(engine.engine)

@@ -57,9 +57,11 @@ class PromiseBook:
     def promise(self, engine: EngineId, free: int, wishes: Sequence[Wish], at: float) -> list[NodeId]:
         """Promise what is free and not promised yet; returns who was newly promised something.
 
-        ``free``: slots of the engine that hold nothing.
+        ``free``: slots of the engine that hold nothing. What was promised beyond them (an engine that now
+        has fewer) is taken back.
         """
         kept = self._kept.setdefault(engine, [])
+        del kept[max(free, 0) :]
         newly: list[NodeId] = []
         while len(kept) < free:
             held = [one.origin for one in kept]
@@ -112,6 +114,10 @@ class PromiseBook:
     def drop(self, engine: EngineId) -> None:
         """The engine is gone."""
         self._kept.pop(engine, None)
+
+    def count(self, engine: EngineId) -> int:
+        """How many slots of an engine are promised."""
+        return len(self._kept.get(engine, ()))
 
     def promises(self, engine: EngineId, at: float) -> tuple[Promise, ...]:
         """What is promised now, as the state document says it."""

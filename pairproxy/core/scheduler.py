@@ -40,7 +40,7 @@ from pairproxy.core.events import (
     TimePassed,
 )
 from pairproxy.core.knowledge import Knowledge, Rules
-from pairproxy.core.models import AttemptId, EngineId, NodeId
+from pairproxy.core.models import AttemptId, EngineId, NodeId, Place
 from pairproxy.core.planner import Placed
 from pairproxy.core.pricing import KnownPlaces
 from pairproxy.core.queue import Waiting
@@ -83,6 +83,11 @@ class Scheduler:
     def pressing(self) -> Set[NodeId]:
         """Readers for whom the last event made news that cannot wait: a slot is wanted of them, or theirs."""
         return self._sharing.pressing
+
+    @property
+    def asked_for(self) -> Set[Place]:
+        """Peers' places with a free slot that the plan wants and that is not promised to this node yet."""
+        return self._knows.asking.places
 
     def next_wakeup(self, at: float) -> float | None:
         """When handle(TimePassed) is due if nothing else happens before; None: never."""

@@ -55,14 +55,14 @@ class Sharing:
         for report in self._knows.local.reports():
             starving = [wish for wish in self._wishes(report, at) if self._is_starving(wish, at)]
             if starving:
-                self._promise(report, 1, starving, at)
+                free = min(self._free(report), self._book.count(report.engine) + 1)
+                self._promise(report, free, starving, at)
 
     def after_plan(self, at: float) -> None:
         """Promise what our own clients left."""
         for report in self._knows.local.reports():
             free = self._free(report)
-            if free:
-                self._promise(report, free, self._wishes(report, at), at)
+            self._promise(report, free, self._wishes(report, at) if free else [], at)
         for engine, seen in self._seen.items():
             told = {(engine, node) for node in seen if self._asks(engine, node, at)}
             self.pressing |= {node for _, node in told - self._asking}
@@ -101,8 +101,8 @@ class Sharing:
         held = len(self._knows.running.at_place(Place(self._knows.own, report.engine)))
         return 0 if self._knows.is_draining else max(self._knows.local.offered(report) - held, 0)
 
-    def _promise(self, report: EngineReport, most: int, wishes: list[Wish], at: float) -> None:
-        newly = self._book.promise(report.engine, min(most, self._free(report)), wishes, at)
+    def _promise(self, report: EngineReport, free: int, wishes: list[Wish], at: float) -> None:
+        newly = self._book.promise(report.engine, free, wishes, at)
         self._given.update(newly)
         self.pressing.update(newly)
 
