@@ -131,12 +131,7 @@ class Node:
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
         self.upstream = Upstream(self._engine, limits=self.limits)
-        route = Route(
-            self._upstream,
-            lambda place: place.node != self.id,
-            self._shows_headers,
-            lambda node, body: self.refusals.append((node, body)),
-        )
+        route = self._route()
         unloading = Unloading(self.residency, route, self._spawn)
         self.catalogue = Catalogue(
             self.scheduler, route, self.limits, self.dispatcher.now, is_merged=self._is_merged
@@ -233,6 +228,14 @@ class Node:
         self.dispatcher.tell(NodeLost(self.dispatcher.now(), peer.device_id))
 
     # --- what the parts are handed -----------------------------------------------------------------------
+
+    def _route(self) -> Route:
+        return Route(
+            self._upstream,
+            lambda place: place.node != self.id,
+            self._shows_headers,
+            lambda node, body: self.refusals.append((node, body)),
+        )
 
     def _upstream(self, place: Place) -> Upstream:
         if place.node == self.id:
