@@ -27,7 +27,8 @@ from pairproxy.core.workloads.chains import Chain, fan_out, played, sub_agent
 from pairproxy.core.workloads.traces import dynamo_chains
 
 CHAINS = 5
-SMALL_CACHE, LARGE_CACHE = 100_000, 240_000  # tokens, on the fast node
+LARGE_CACHE = 600_000  # tokens, on the fast node
+SMALL_CACHES = {1: 185_000, 4: 205_000}  # the same, by its slots
 OPTIONS = 3  # concurrencies that a node alone may choose from: its cache may hold no more
 
 
@@ -54,13 +55,13 @@ def compared(
     }
 
 
-def _on_the_trio(cache_tokens: int, seed: int, setup: Setup) -> Measured:
-    nodes = published_trio(cache_tokens)
+def _on_the_trio(slots: int, cache_tokens: int, seed: int, setup: Setup) -> Measured:
+    nodes = published_trio(cache_tokens, slots)
     return compared(nodes, played(drawn(seed, setup), [nodes[0].node]), setup, seed)
 
 
 def _on_two_equal(seed: int, setup: Setup) -> Measured:
-    nodes = equal(2, 4, cache_tokens=LARGE_CACHE, decode=80.0)
+    nodes = equal(2, 1, cache_tokens=LARGE_CACHE, decode=80.0)
     return compared(nodes, played(drawn(seed, setup), [nodes[0].node]), setup, seed)
 
 
@@ -124,8 +125,8 @@ CASES: tuple[Case, ...] = (
     *(
         Case(
             "E17",
-            f"five sub-agents on laptop + Spark + 5090, {size} cache",
-            partial(_on_the_trio, cache_tokens),
+            f"five sub-agents on laptop + Spark + 5090, {slots} slot{'s' * (slots > 1)} each, {size} cache",
+            partial(_on_the_trio, slots, LARGE_CACHE if size == "large" else SMALL_CACHES[slots]),
             (
                 Target("speedup", "mean", at_least=wanted),
                 Target("speedup", "min", at_least=0.98),
@@ -135,7 +136,8 @@ CASES: tuple[Case, ...] = (
             seeds=60,
             quick=2,
         )
-        for size, cache_tokens, wanted in (("small", SMALL_CACHE, 1.2), ("large", LARGE_CACHE, 1.1))
+        for slots in (1, 4)
+        for size, wanted in (("small", 1.2), ("large", 1.1))
     ),
     Case(
         "E17",
@@ -156,7 +158,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "E18",
-        "five sub-agents on two equal nodes",
+        "five sub-agents on two equal nodes of one slot",
         _on_two_equal,
         (Target("speedup", "mean", at_least=1.7), Target("speedup", "min", at_least=1.2), *_SHOWN),
         seeds=40,

@@ -4,10 +4,10 @@ From the kind of an engine the scheduler takes the bend of its decode curve unti
 vLLM ("openai"), 0.15 for llama.cpp, 0.8 for Ollama.
 """
 
-from dataclasses import replace
-
 from pairproxy.core.models import NodeId, Rates
 from pairproxy.core.workload import SimNode
+
+PUBLISHED_SPEEDUP = 2.86  # of the RTX 5090 over the laptop, in the published demonstration
 
 
 def gpu_server(name: str = "server", slots: int = 16, cache_tokens: int | None = None) -> SimNode:
@@ -64,16 +64,26 @@ def ten_mixed(cache_tokens: int | None = 60_000) -> list[SimNode]:
     return [*servers, *boxes, *laptops]
 
 
-def published_trio(cache_tokens: int | None = None, slots: tuple[int, int, int] = (1, 2, 4)) -> list[SimNode]:
+def published_trio(cache_tokens: int | None = None, slots: int = 1) -> list[SimNode]:
     """E17: a laptop, a DGX Spark and an RTX 5090; decode as 1 : 0.9 : 2.86, as in the published table.
 
-    Prefill of such machines for a mid-size model: 800, 2,000 and 5,000 tokens/s. ``cache_tokens`` is the room
-    of the 5090; the other two keep 128k tokens.
+    With one slot each, as published, the 5090 writes 115 tokens/s; with more, 70 for one alone. Prefill of
+    such machines for a mid-size model: 800, 2,000 and 5,000 tokens/s. ``cache_tokens`` is the room of the
+    5090; the Spark has memory for 600k tokens, the laptop for 100k.
     """
-    speeds = (("laptop", 800.0, 35.0), ("spark", 2000.0, 31.5), ("rtx5090", 5000.0, 100.0))
-    nodes = [
-        SimNode.of(name, count, Rates(prefill, decode, 0.15), kind="llamacpp", cache_tokens=128_000)
-        for (name, prefill, decode), count in zip(speeds, slots, strict=True)
+    fast, beta = (115.0, 0.15) if slots == 1 else (70.0, 0.2)
+    machines = (
+        ("laptop", 800.0, 1.0, 100_000),
+        ("spark", 2000.0, 0.9, 600_000),
+        ("rtx5090", 5000.0, PUBLISHED_SPEEDUP, cache_tokens),
+    )
+    return [
+        SimNode.of(
+            name,
+            slots,
+            Rates(prefill, fast / PUBLISHED_SPEEDUP * speed, beta),
+            kind="llamacpp",
+            cache_tokens=room,
+        )
+        for name, prefill, speed, room in machines
     ]
-    fast = nodes[2].engines[0]
-    return [*nodes[:2], replace(nodes[2], engines=(replace(fast, cache_tokens=cache_tokens),))]

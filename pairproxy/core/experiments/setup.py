@@ -29,9 +29,9 @@ class Setup:
         return Rules(policy or self.policy, queue_limit=QUEUE, queue_timeout_s=PATIENCE_S)
 
     def chains(self) -> list[Chain]:
-        """The recorded sub-agents of coding sessions; where they are not at hand, made ones like them."""
+        """Recorded sub-agents and short coding sessions; where they are not at hand, made ones like them."""
         if not self._chains:
             lines = self.traces.get(AGENT_SESSIONS)
             made = (sub_agent(Random(seed)) for seed in range(MADE_CHAINS))
-            self._chains.extend(made if lines is None else agent_chains(lines))
+            self._chains.extend(made if lines is None else agent_chains(lines, sub_agents_only=False))
         return self._chains

@@ -10,6 +10,7 @@ Every function raises ValueError, with the number of the line, for a line that i
 
 import csv
 import json
+import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -20,24 +21,29 @@ from pairproxy.core.workloads.chains import Chain, Step
 from pairproxy.core.workloads.texts import start_blocks
 
 MOONCAKE_BLOCK, DYNAMO_BLOCK = 512, 16  # tokens
+SHORT_STEPS = (4, 25)  # a main agent's session that is like a sub-agent's has so many
+MOST_FIRST_PROMPT, MOST_PROMPT, MOST_REPLY = 60_000, 130_000, 6_000  # tokens, of the same
+LONGEST_THINK_S = 30.0  # of the same: longer, its person was away
 SUB_AGENT_START = 1  # sub-agents of one kind begin with the same tools
 
 
 def agent_chains(lines: Iterable[str], *, sub_agents_only: bool = True) -> list[Chain]:
-    """The chains of the coding sessions in their order; with ``sub_agents_only`` False the main agents' too.
+    """The chains of the coding sessions in their order.
 
-    A main agent's tool time is what the session shows: it may be hours in which nobody asked anything.
+    With ``sub_agents_only`` False also sessions of a main agent alone that are as short as a sub-agent's may
+    be; there a tool time in which its person was away is cut.
     """
     chains = []
     starts: dict[tuple[int, int], int] = {}
     for session in _rows(lines):
         nested = [one for one in session["reqs"] if isinstance(one, dict)]
-        told = nested if sub_agents_only else [session | {"reqs": _own_steps(session)}, *nested]
+        told = nested or ([] if sub_agents_only else [session])
         for one in told:
-            if len(one["reqs"]) > 1:
+            if len(one["reqs"]) > 1 and (nested or _is_short(one["reqs"])):
                 common = int(one["tool"]) + int(one["sys"])
                 start = starts.setdefault((int(one["tool"]), int(one["sys"])), SUB_AGENT_START + len(starts))
-                chains.append(Chain(_steps(one["reqs"]), start, common))
+                longest_s = math.inf if nested else LONGEST_THINK_S
+                chains.append(Chain(_steps(one["reqs"], longest_s), start, common))
     return chains
 
 
@@ -122,17 +128,23 @@ def _rows(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
         yield row
 
 
-def _own_steps(session: dict[str, Any]) -> list[list[float]]:
-    return [one for one in session["reqs"] if isinstance(one, list)]
+def _is_short(rows: Sequence[Sequence[float]]) -> bool:
+    """Whether a main agent's session is like one of a sub-agent: its steps, prompts and replies."""
+    return (
+        SHORT_STEPS[0] <= len(rows) <= SHORT_STEPS[1]
+        and rows[0][1] <= MOST_FIRST_PROMPT
+        and max(row[1] for row in rows) <= MOST_PROMPT
+        and max(row[2] for row in rows) <= MOST_REPLY
+    )
 
 
-def _steps(rows: Sequence[Sequence[float]]) -> tuple[Step, ...]:
+def _steps(rows: Sequence[Sequence[float]], longest_think_s: float) -> tuple[Step, ...]:
     """Of [t, prompt, reply, blocks shared with the prompt before, seconds of the service, of the tool]."""
     steps, before = list[Step](), 0
     for row in rows:
         shared = int(row[3]) * BLOCK_TOKENS
         is_whole = shared >= before - 2 * BLOCK_TOKENS  # what is cut off is less than a block at each end
-        think_s = float(row[5]) if steps else 0.0
+        think_s = min(float(row[5]), longest_think_s) if steps else 0.0
         kept = None if is_whole or not steps else shared
         steps.append(Step(int(row[1]), max(int(row[2]), 1), think_s, kept))
         before = int(row[1])

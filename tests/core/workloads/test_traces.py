@@ -25,11 +25,16 @@ def test_a_sub_agent_is_a_chain() -> None:
     assert chain.common_tokens == 512
 
 
-def test_the_main_agent_is_one_too_if_asked_for() -> None:
-    """Without what its sub-agents did."""
-    main, sub = agent_chains([SESSION], sub_agents_only=False)
-    assert [step.prompt_tokens for step in main.steps] == [1000, 1500]
+def test_a_short_session_of_a_main_agent_is_one_too_if_asked_for() -> None:
+    """If it had no sub-agents; hours in which its person was away are cut."""
+    step = "[{}, {}, 50, {}, 7.3, {}]"
+    steps = [step.format(9 * index, 1000 + 64 * index, 15 + index, 4000.0) for index in range(5)]
+    alone = '{"id":"t","tool":600,"sys":40,"bs":64,"reqs":[' + ",".join(steps) + "]}"
+    sub, main = agent_chains([SESSION, alone], sub_agents_only=False)
+    assert [step.think_s for step in main.steps] == [0.0, 30.0, 30.0, 30.0, 30.0]
     assert (main.start != sub.start, main.common_tokens) == (True, 640)
+    assert len(agent_chains([SESSION, alone])) == 1
+    assert agent_chains([alone.replace("1000", "99000")], sub_agents_only=False) == []
 
 
 def test_a_run_of_an_agent_is_a_chain_for_each_of_its_sessions() -> None:
