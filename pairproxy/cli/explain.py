@@ -24,7 +24,7 @@ def explain(
 ) -> None:
     """Show how a request was decided: every candidate, its price in seconds, and what came of it.
 
-    The debug header X-Pairproxy-Request of a reply is the id, too (`proxy.headers`).
+    The debug header X-Pairproxy-Request of a reply is the id, too (`debug.headers`).
     Examples: `pairproxy explain last`, `pairproxy explain 3f2a --json`.
     """
     from pairproxy.api.client import get_explanation

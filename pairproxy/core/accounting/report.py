@@ -181,7 +181,8 @@ def _bound(
         return _Bound(None)
     works = works_of(served, follows(served)) if places is not None else ()
     if not works or places is None or not _are_known(served, places):
-        return _Bound(_observed_bound(run, served, slots))
+        observed_s = _observed_bound(run, served, slots)
+        return _Bound(None if observed_s is None else min(observed_s, run.makespan_s) or None)
     best = at_their_best(served, places)
     found = lower_bounds(works, best)
     waited_s = min(record.arrived_at for record in served) - run.started_at

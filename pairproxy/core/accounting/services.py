@@ -8,6 +8,8 @@ from typing import TypeVar
 
 from pairproxy.core.models import NodeId, Place
 
+OVERLAP_S = 0.05  # an origin hears of an end when the slot is in use again already
+
 K = TypeVar("K")
 
 
@@ -81,8 +83,8 @@ def busy_seconds(intervals: Iterable[tuple[float, float]]) -> float:
 
 
 def peak(intervals: Iterable[tuple[float, float]]) -> int:
-    """The most (start, end) intervals that overlap at one moment; touching ends do not overlap."""
-    steps = [step for start, end in intervals for step in ((start, 1), (end, -1))]
+    """The most (start, end) intervals that overlap at one moment, by more than OVERLAP_S."""
+    steps = [step for start, end in intervals for step in ((start, 1), (max(end - OVERLAP_S, start), -1))]
     running = highest = 0
     for _, step in sorted(steps):  # at one moment, ends come before starts
         running += step

@@ -74,3 +74,9 @@ def test_percentiles_are_values_that_were_seen(
 ) -> None:
     """The nearest-rank percentile is one of the values; of nothing there is none."""
     assert percentile(values, part) == expected
+
+
+def test_an_end_that_is_heard_of_late_is_no_overlap() -> None:
+    """The next request of the slot began a moment before the origin of the last one knew of its end."""
+    assert peak([(0.0, 10.01), (10.0, 20.0)]) == 1
+    assert peak([(0.0, 10.2), (10.0, 20.0)]) == 2
