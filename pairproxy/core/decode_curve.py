@@ -69,6 +69,7 @@ class DecodeCurve:
         self._usual = [0.0] * len(BENDS)  # the same over a longer time
         self._errors = [0.0] * len(BENDS)
         self.replies = 0
+        self._found: tuple[tuple[int, float], tuple[float, float]] | None = None  # (replies, prior), answer
         if facts is not None and facts.is_possible:
             self._levels, self._usual = list(facts.levels), list(facts.usual)
             self._errors, self.replies = list(facts.errors), facts.replies
@@ -104,7 +105,13 @@ class DecodeCurve:
         """(r1 in tokens/s, beta): the best so far, between the candidates by a parabola."""
         if self.replies == 0:
             return prior.decode, prior.beta
-        scores = self._scores(prior.beta)
+        asked = (self.replies, prior.beta)
+        if self._found is None or self._found[0] != asked:  # it is asked for every candidate of a plan
+            self._found = asked, self._find(prior.beta)
+        return self._found[1]
+
+    def _find(self, prior_beta: float) -> tuple[float, float]:
+        scores = self._scores(prior_beta)
         best = _best(scores)
         aside = _vertex(scores, best)
         beta = BENDS[best] * math.exp(aside * _STEP)

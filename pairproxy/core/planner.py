@@ -36,7 +36,7 @@ class Planner:
 
         A pick that is busy is noted in the plan, so that whoever stands behind reckons with it.
         """
-        occupancies = self._pricing.occupancies(at)
+        occupancies = self._pricing.occupancies(at) if queue else {}
         held: list[Place] = []
         self._asking.begin()
         placed: list[Placed] = []
