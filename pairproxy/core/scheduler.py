@@ -189,7 +189,7 @@ class Scheduler:
             return
         is_new_life = life is not None and life != document.epoch
         self._knows.avoidance.hear(document, self.own)
-        self._sharing.hear(document, at, is_new_life=is_new_life)
+        self._sharing.hear(document, at, is_new=life is None, is_new_life=is_new_life)
         if is_new_life:
             commands += self._endings.restarted(document)
 
@@ -217,6 +217,7 @@ class Scheduler:
         rates, is_cold = pricing.rates(pick.place, request.model), pick.load_s > 0.0
         self._knows.served[request.id] = waiting
         pricing.runners.sent(pick.place, request)
+        pricing.affinity.sent(request, pick, at)
         held = 0
         if pick.place.node == self.own:
             held = self.local.prefixes.matched(pick.place.engine, request.model, request.prefix)

@@ -24,21 +24,24 @@ class Sharing:
     def __init__(self, knowledge: Knowledge) -> None:
         self._knows = knowledge
         self._book = knowledge.promises
-        self._seen: dict[EngineId, dict[NodeId, float]] = {}  # who used or asked for it, and when last
+        self._seen: dict[EngineId, dict[NodeId, float]] = {}  # who used it or waited for such a one, and when
         self._given: Counter[NodeId] = Counter()  # promises since its last document
         self._asking: set[tuple[EngineId, NodeId]] = set()  # readers that were told to ask
+        self._met: set[NodeId] = set()  # who was heard for the first time, in the last event
         self.pressing: set[NodeId] = set()  # who should hear of the last event at once
 
-    def hear(self, document: StateDocument, at: float, *, is_new_life: bool) -> None:
+    def hear(self, document: StateDocument, at: float, *, is_new: bool, is_new_life: bool) -> None:
         """A peer told what it waits for."""
         self._given.pop(document.node, None)
+        if is_new:
+            self._met.add(document.node)
         if is_new_life:
             self._book.withdraw(document.node, made_before=at)
         elif not document.wanted:
             self._book.withdraw(document.node, made_before=at - GRACE_S)
         for report in self._knows.local.reports():
             models = _models(report)
-            if any(wanted.yours and wanted.model in models for wanted in document.wanted):
+            if any(wanted.model in models for wanted in document.wanted):
                 self._seen.setdefault(report.engine, {})[document.node] = at
 
     def used(self, engine: EngineId, request: Request, at: float) -> None:
@@ -49,7 +52,8 @@ class Sharing:
 
     def before_plan(self, at: float) -> None:
         """Let promises lapse; keep slots from our own clients where a guest starves."""
-        self.pressing.clear()
+        self.pressing = self._met  # they do not know yet that they have to ask
+        self._met = set()
         self._book.lapse(at)
         self._look_round(at)
         for report in self._knows.local.reports():

@@ -139,6 +139,21 @@ def test_an_origin_alone_need_not_ask() -> None:
     assert not state(owner, B).asks
 
 
+def test_who_waits_for_the_model_makes_others_ask() -> None:
+    """A slot that one origin has used for long goes to whoever waited; it is no longer its own."""
+    owner = Owner()
+    owner.wants(B, 0)
+    assert owner.scheduler.pressing == {B}, "it cannot know yet that it has to ask"
+    owner.arrives(ask("b-r-1", origin=B))
+    owner.at = ALONE_S * 2
+    owner.wants(B, 1)
+    assert not state(owner, B).asks
+    owner.wants(C, 1)
+    assert state(owner, B).asks
+    owner.finishes("b-r-1")
+    assert promised(owner) == [C]
+
+
 def test_who_wants_nothing_any_more_is_promised_nothing() -> None:
     """What it was promised goes to the next, as soon as its document cannot have crossed the promise."""
     owner = Owner()
