@@ -19,7 +19,10 @@ def fastest_finish(candidates: Sequence[Candidate], turn: int) -> tuple[Candidat
     Done even if the reply is long: a slow node that got one would hold up all that was asked with it, and
     then one node alone would have been faster.
     """
-    best = min(_rotated(candidates, turn), key=lambda candidate: candidate.finish_s + candidate.margin_s)
+    best = min(
+        _rotated(candidates, turn),
+        key=lambda candidate: candidate.finish_s + candidate.margin_s + candidate.affinity_s,
+    )
     return best, f"finishes first, in {best.finish_s:.2f} s"
 
 

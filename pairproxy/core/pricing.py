@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from pairproxy.core import gates, replicas
+from pairproxy.core.affinity import Affinity
 from pairproxy.core.avoidance import Avoidance
 from pairproxy.core.dialects import routes
 from pairproxy.core.documents import EngineReport, EngineState, ReplicaState
@@ -38,6 +39,7 @@ class Pricing:
         self._avoidance = avoidance
         self._promises = promises
         self.runners = gates.Runners()
+        self.affinity = Affinity()
         self.prefixes = PrefixView(local.own, local, nodes, running)
 
     def occupancies(self, at: float, origin: NodeId | None = None) -> dict[Place, Occupancy]:
@@ -81,7 +83,7 @@ class Pricing:
                 priced.append(candidate)
             elif not self._avoidance.is_held_back(place, at):
                 last_resort.append(candidate)
-        return priced or last_resort
+        return self.affinity.priced(request, priced or last_resort, at)
 
     def places(
         self, request: Request, excluded: Collection[Place], at: float

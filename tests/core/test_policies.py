@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from pairproxy.core.models import Candidate, NodeId
@@ -33,6 +35,13 @@ def test_fastest_finish_reckons_with_a_long_reply() -> None:
         candidate("safe", wait=3.0, margin=2.0, service=1.5),
     )
     assert fastest_finish([risky, safe], 0)[0] is safe
+
+
+def test_fastest_finish_reckons_with_what_others_lose() -> None:
+    """A place that would read again what another one holds is chosen only if that is worth it."""
+    home, other = candidate("home", wait=2.0), candidate("other")
+    assert fastest_finish([home, replace(other, affinity_s=1.9)], 0)[0].place.node == "other"
+    assert fastest_finish([home, replace(other, affinity_s=2.1)], 0)[0] is home
 
 
 def test_least_busy_counts_requests_per_slot() -> None:
