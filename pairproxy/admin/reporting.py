@@ -5,6 +5,7 @@ needed in the caller's thread and return the rest as a function of values only, 
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from pairproxy.api.schema import Record, Report
 from pairproxy.core.accounting.ledger import Ledger
@@ -19,7 +20,17 @@ from pairproxy.core.scheduler import Scheduler
 from pairproxy.core.whatif.alone import modelled_t1s
 from pairproxy.core.whatif.recording import record
 
+PAUSE_TIMES = 20.0  # as long as a report took nobody who only looks makes another: a twentieth of a core
 MOST_MODELLED = 1000  # requests of a run; a larger one has no modelled T1, which would take many seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The last report that was made, of which run, and until when it is good enough for who only looks."""
+
+    key: tuple[str, int, float]
+    run: RunReport
+    good_until: float
 
 
 class Reports:
@@ -29,12 +40,19 @@ class Reports:
         self._scheduler = scheduler
         self._ledger = ledger
         self._now = now
-        self._kept: tuple[tuple[str, int, float], RunReport] | None = None
+        self._kept: _Kept | None = None
 
     def last_run(self) -> Callable[[], RunReport | None]:
-        """What makes the report of the run that ended last; None where there is none."""
-        run = self._find(None)
-        return (lambda: None) if run is None else self._reported(run)
+        """What makes the report of the run that ended last; None where there is none.
+
+        It may be a little old while a long run grows: whoever asks every second must not keep a core busy.
+        """
+        run, kept = self._find(None), self._kept
+        if run is None:
+            return lambda: None
+        if kept is not None and kept.run.run == run.id and self._now() < kept.good_until:
+            return lambda: kept.run
+        return self._reported(run)
 
     def report(
         self, name: str | None, names: Mapping[str, str], *, with_recording: bool = False
@@ -67,13 +85,15 @@ class Reports:
         """The report of a run, kept until it grows: faces ask every second, and a long run takes time."""
         key = (run.id, len(run.records), run.ended_at)
         kept = self._kept
-        if kept is not None and kept[0] == key:
-            return lambda: kept[1]
+        if kept is not None and kept.key == key:
+            return lambda: kept.run
         places, engines, own = self._places(run), self._engines(), self._scheduler.own
 
         def make() -> RunReport:
+            began_at = self._now()
             found = self._reckon(run, own, places, _caches(engines))
-            self._kept = key, found
+            ended_at = self._now()
+            self._kept = _Kept(key, found, ended_at + PAUSE_TIMES * (ended_at - began_at))
             return found
 
         return make

@@ -1,3 +1,5 @@
+from itertools import count
+
 import pytest
 
 from pairproxy.admin.reporting import Reports
@@ -99,3 +101,19 @@ def test_without_a_run_there_is_none(asked: str | None) -> None:
     """Nothing is made up."""
     assert Recorded().reports.report(asked, {})().run is None
     assert Recorded().reports.last_run()() is None
+
+
+def test_who_only_looks_gets_a_report_again_that_took_long_to_make() -> None:
+    """For twenty times as long as it took; who asks for the report hears what is true now."""
+    told = Recorded()
+    told.serves("one", run="job")
+    looks = count()
+    slow = Reports(told.scheduler, told.ledger, lambda: told.at + 0.1 * next(looks))
+    first = slow.last_run()()
+    told.arrives(ask("two", local_only=True, run="job"))
+    told.begins("two")
+    told.finishes("two", tokens=100)
+    assert slow.last_run()() is first
+    now = slow.report("job", {})().run
+    assert now is not None
+    assert now.requests == 2
