@@ -141,6 +141,7 @@ class Candidate:
     in_flight: int
     slots: int
     margin_s: float = 0.0  # what it would take longer if the reply is one of the longest in twenty
+    alone_s: float = 0.0  # what decode_s would be with no company
     cached_tokens: int = 0  # of the prompt that the place holds: prefill_s is without them
     affinity_s: float = (
         0.0  # for prefill that would be done a second time while another place holds the prefix

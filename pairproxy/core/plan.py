@@ -1,48 +1,98 @@
-"""The virtual plan: when each place will be free, and what a request would cost there, in seconds."""
+"""The virtual plan: what runs and is planned at each place, and when one more request would end there.
 
-import heapq
-from dataclasses import dataclass
+An engine is a shared machine: with c requests each gets the part ``1 / (1 + beta * (c - 1))`` of the rate it
+would have alone (Rates.share). So all that decode advance alike, they end in the order of what is left of
+them, each end makes the others faster and each arrival makes them slower. Work is counted in seconds alone on
+the engine; what every request there has advanced by is one number, and adding a request costs O(slots).
+"""
+
+from bisect import bisect_right, insort
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from pairproxy.core.documents import ReplicaState
 from pairproxy.core.models import Candidate, Place
 
+MIN_REMAINING_S = 0.05  # a request that outlived its prediction still holds its slot
+
 
 @dataclass(slots=True)
 class Occupancy:
-    """The slots of one place: seconds from now until each is free, as a heap."""
+    """One engine from the moment on at which it has a free slot (``wait_s`` from now)."""
 
     place: Place
-    free_in_s: list[float]
+    slots: int
+    beta: float
     in_flight: int
+    wait_s: float = 0.0
+    _ends: list[float] = field(default_factory=list)  # of what runs then: seconds alone, from now on, sorted
+    _advanced: float = 0.0  # seconds alone by which each has advanced when the slot is free
+    _reading: list[float] = field(default_factory=list)  # seconds of reading left now, of what reads now
+    _times: list[float] | None = None  # of _ends: seconds from wait_s on, if one more joins and none after
 
     @classmethod
-    def of(cls, place: Place, slots: int, busy_s: list[float]) -> "Occupancy":
-        """Build it from the remaining seconds of what runs there now.
+    def of(
+        cls, place: Place, slots: int, beta: float, works: Iterable[float], reading: Iterable[float] = ()
+    ) -> "Occupancy":
+        """Build it from what is left of each that runs there, in seconds alone, and of these to read.
 
-        More running than slots (somebody uses the engine directly) leaves every slot busy.
+        More running than slots (somebody uses the engine directly) must end before a slot is ours.
         """
-        busy = sorted(max(seconds, MIN_REMAINING_S) for seconds in busy_s)
-        free = [0.0] * max(slots - len(busy), 0) + busy[max(len(busy) - slots, 0) :]
-        heapq.heapify(free)
-        return cls(place, free, len(busy))
+        ends = sorted(max(work, MIN_REMAINING_S) for work in works)
+        made = cls(place, slots, beta, len(ends), _ends=ends, _reading=list(reading))
+        made._go_on()
+        return made
 
-    @property
-    def slots(self) -> int:
-        """How many it has."""
-        return len(self.free_in_s)
+    def lasts_s(self, before_s: float, alone_s: float) -> float:
+        """Seconds from ``wait_s`` on until a request ends that decodes for ``alone_s`` after ``before_s``.
 
-    @property
-    def wait_s(self) -> float:
-        """Seconds until a slot is free; 0.0 = now."""
-        return self.free_in_s[0]
+        Nobody else is taken to join it.
+        """
+        target = self._advanced_by(before_s) + alone_s
+        index, (seconds, advanced) = self._last_end(bisect_right(self._ends, target))
+        return seconds + (target - advanced) * self._slowness(len(self._ends) - index + 1)
 
-    def take(self, service_s: float) -> None:
-        """Put a request on the slot that is free first."""
-        heapq.heapreplace(self.free_in_s, self.free_in_s[0] + service_s)
+    def reading_s(self, own_s: float) -> float:
+        """Seconds of reading a prompt that takes ``own_s`` alone, beside those that are read now."""
+        return own_s + sum(min(other, own_s) for other in self._reading) if self.wait_s <= 0.0 else own_s
+
+    def take(self, before_s: float, alone_s: float) -> None:
+        """Put a request on the slot that is free first (as lasts_s says)."""
+        insort(self._ends, self._advanced_by(before_s) + max(alone_s, MIN_REMAINING_S))
+        if self.wait_s <= 0.0:
+            self._reading.append(before_s)
         self.in_flight += 1
+        self._go_on()
 
+    def _go_on(self) -> None:
+        """Let time pass until a slot is free."""
+        ends = self._ends
+        while len(ends) >= self.slots:
+            slowness = self._slowness(len(ends))
+            end = ends.pop(0)
+            self.wait_s += (end - self._advanced) * slowness
+            self._advanced = end
+        self._times = None
 
-MIN_REMAINING_S = 0.05  # a request that outlived its prediction still holds its slot
+    def _slowness(self, company: int) -> float:
+        return 1.0 + self.beta * (company - 1)
+
+    def _curve(self) -> list[float]:
+        if self._times is None:
+            self._times, seconds, advanced = [], 0.0, self._advanced
+            for index, end in enumerate(self._ends):
+                seconds += (end - advanced) * self._slowness(len(self._ends) - index + 1)
+                advanced = end
+                self._times.append(seconds)
+        return self._times
+
+    def _last_end(self, index: int) -> tuple[int, tuple[float, float]]:
+        """The end before the ``index``-th one: (seconds from wait_s on, advance of all until then)."""
+        return index, (self._curve()[index - 1], self._ends[index - 1]) if index else (0.0, self._advanced)
+
+    def _advanced_by(self, seconds: float) -> float:
+        index, (since, advanced) = self._last_end(bisect_right(self._curve(), seconds))
+        return advanced + (seconds - since) / self._slowness(len(self._ends) - index + 1)
 
 
 def price(
@@ -55,20 +105,24 @@ def price(
 ) -> Candidate:
     """What ``prompt`` tokens in and ``output`` tokens out would cost where ``cached`` of the former are held.
 
-    ``long_output`` is the length that hardly any reply exceeds; what it costs more is the candidate's margin.
+    ``long_output`` is the length that hardly any reply exceeds; what it costs more is the candidate's margin:
+    a long reply has what is there now for company at first, and the engine for itself later.
     """
     rates = state.rates
-    company = min(occupancy.in_flight, occupancy.slots - 1) + 1
-    rate = rates.decode * rates.share(company)
+    load_s = 0.0 if state.is_loaded else rates.load_s
+    prefill_s = occupancy.reading_s((prompt - cached) / rates.prefill)
+    alone_s = output / rates.decode
+    lasts_s = occupancy.lasts_s(load_s + prefill_s, alone_s)
     return Candidate(
         place=occupancy.place,
         wait_s=occupancy.wait_s,
-        load_s=0.0 if state.is_loaded else rates.load_s,
-        prefill_s=(prompt - cached) / rates.prefill,
-        decode_s=output / rate,
+        load_s=load_s,
+        prefill_s=prefill_s,
+        decode_s=lasts_s - load_s - prefill_s,
         in_flight=occupancy.in_flight,
         slots=occupancy.slots,
-        margin_s=(long_output - output) / rate,
+        margin_s=occupancy.lasts_s(load_s + prefill_s, long_output / rates.decode) - lasts_s,
         called=state.replica.called,
         cached_tokens=cached,
+        alone_s=alone_s,
     )

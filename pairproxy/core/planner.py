@@ -56,7 +56,7 @@ class Planner:
                 self._asking.wish(pick.place, waiting.request)
                 if pick.is_free:
                     held.append(pick.place)
-            occupancies[pick.place].take(pick.service_s)
+            occupancies[pick.place].take(pick.load_s + pick.prefill_s, pick.alone_s)
         self._asking.end(held)
         return placed, rest
 

@@ -1,6 +1,6 @@
 """The candidates of a request: every place that holds its replica, priced in seconds."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from pairproxy.core import gates, replicas
@@ -48,22 +48,35 @@ class Pricing:
         A slot that is promised to another is busy until the promise ends.
         """
         origin = origin or self._local.own
-        mine: dict[Place, list[float]] = {}
-        for running in self._running:
-            mine.setdefault(running.place, []).append(running.remaining_s(at))
-        built = {
-            place: Occupancy.of(
-                place, slots, mine.get(place, []) + self._promises.kept_from(place.engine, origin, at)
+        reading, works = self._left(at)
+        built = {}
+        for place, slots in self._local.slots().items():
+            kept = self._promises.kept_from(place.engine, origin, at)
+            known = self._local.all_rates(place.engine)
+            built[place] = _occupancy(
+                place, slots, known.values(), works.get(place, []), kept, reading.get(place, [])
             )
-            for place, slots in self._local.slots().items()
-        }
         for document, age in self._nodes.documents(at):
             for engine in document.engines:
                 place = Place(document.node, engine.engine)
                 others = [seconds - age for seconds in engine.frees_in_s]
                 others += kept_from(origin, engine.promises, age)
-                built[place] = Occupancy.of(place, engine.slots, others + mine.get(place, []))
+                rates = [state.rates for state in engine.replicas]
+                mine = works.get(place, [])
+                built[place] = _occupancy(place, engine.slots, rates, mine, others, reading.get(place, []))
         return built
+
+    def _left(self, at: float) -> tuple[dict[Place, list[float]], dict[Place, list[float]]]:
+        """What is left of that which runs, in seconds alone: of reading, and of all."""
+        reading: dict[Place, list[float]] = {}
+        works: dict[Place, list[float]] = {}
+        for running in self._running:
+            lengths = self._local.costs.expected_lengths(running.request)
+            reading_s, left_s = running.left_s(lengths, at)
+            works.setdefault(running.place, []).append(left_s)
+            if reading_s > 0.0:
+                reading.setdefault(running.place, []).append(reading_s)
+        return reading, works
 
     def candidates(
         self, request: Request, excluded: Collection[Place], occupancies: dict[Place, Occupancy], at: float
@@ -166,6 +179,20 @@ class Pricing:
                 if state.replica.model == model:
                     return state.rates
         return self._local.rates(place.engine, model)
+
+
+def _occupancy(
+    place: Place,
+    slots: int,
+    rates: Iterable[Rates],
+    works: list[float],
+    others_s: list[float],
+    reading: list[float],
+) -> Occupancy:
+    """``works`` are ours, in seconds alone; ``others_s`` are seconds as their node expects them."""
+    beta = max((one.beta for one in rates), default=0.0)
+    slowness = 1.0 + beta * max(len(works) + len(others_s) - 1, 0)
+    return Occupancy.of(place, slots, beta, works + [one / slowness for one in others_s], reading)
 
 
 def _must_stay(request: Request) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from pairproxy.core.lengths import Lengths
 from pairproxy.core.models import AttemptId, NodeId, Place, Rates, Request, Usage
 from pairproxy.core.prefixes import Pending
 from pairproxy.core.timing import Timing
@@ -33,11 +34,28 @@ class Running:
     def remaining_s(self, at: float) -> float:
         """Expected seconds until the slot is free; zero and below when it should be already.
 
-        What takes LATE_TIMES as long as expected is believed to hang, and the longer, the more: its place is
-        not "free in a moment" for ever.
+        A place that hangs is not "free in a moment" for ever.
         """
-        ran_s = at - self.dispatched_at
-        return max(self.expected_s - ran_s, ran_s - LATE_TIMES * self.expected_s)
+        return max(self.dispatched_at + self.expected_s - at, self._hangs_s(at))
+
+    def left_s(self, lengths: Lengths, at: float) -> tuple[float, float]:
+        """Expected seconds (of reading, of all) until its slot is free, if it had the engine for itself.
+
+        A reply is expected to go on as the others of its kind that were as long as this one is by now.
+        """
+        limit = self.request.max_output_tokens
+        if self.first_byte_at is not None and self.request.is_streaming:
+            advanced = sum(seconds * self.rates.share(company) for company, seconds in self.company_s.items())
+            reading_s, tokens = 0.0, lengths.remaining(advanced * self.rates.decode, limit)
+        else:
+            ran_s = at - self.dispatched_at
+            reading_s = max(self.request.prompt_tokens / self.rates.prefill - ran_s, 0.0)
+            tokens = lengths.mean(limit)
+        return reading_s, max(reading_s + tokens / self.rates.decode, self._hangs_s(at))
+
+    def _hangs_s(self, at: float) -> float:
+        """What takes LATE_TIMES as long as expected is believed to hang, and the longer, the more."""
+        return at - self.dispatched_at - LATE_TIMES * self.expected_s
 
     def timing(self, usage: Usage) -> Timing:
         """What its end teaches about the speed of its engine.

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from pairproxy.core.lengths import Lengths
 from pairproxy.core.models import AttemptId, NodeId, RequestId, Usage
 from pairproxy.core.running import LATE_TIMES, Running, RunningTable
 from pairproxy.core.timing import Timing
@@ -22,6 +23,27 @@ def test_a_slot_is_free_when_its_request_is_expected_to_end() -> None:
     assert one.remaining_s(20.0) < 0.0
     late = 5.0 + LATE_TIMES * 10.0
     assert [one.remaining_s(late + more) for more in (0.0, 7.0)] == [0.0, 7.0]
+
+
+def test_what_is_left_is_what_others_of_its_kind_had_left() -> None:
+    """Before the first byte all of the reply; then what those went on for that were as long by now."""
+    one = running("r")  # 100 tokens in 0.1 s, at most 100 out at 100 a second
+    lengths = Lengths([40, 80, 80] * 60)
+    assert one.left_s(lengths, 0.0) == pytest.approx((0.1, 0.1 + 66.7 / 100), rel=0.01)
+    assert one.left_s(lengths, 0.05)[0] == pytest.approx(0.05)
+    one.first_byte_at = 0.1
+    one.company_s = {1: 0.1, 2: 0.1 * 1.15}
+    assert one.left_s(lengths, 0.315) == pytest.approx((0.0, 46.7 / 100), rel=0.01)
+    one.company_s = {1: 0.5}
+    assert one.left_s(lengths, 0.6) == pytest.approx((0.0, 30 / 100), rel=0.02)
+    assert one.left_s(lengths, 35.0)[1] == 5.0
+
+
+def test_a_reply_in_one_piece_is_not_known_to_have_begun() -> None:
+    """Its first byte is its end; until then all of it may be to come."""
+    one = running("r")
+    one.request = replace(one.request, is_streaming=False)
+    assert one.left_s(Lengths([80] * 100), 0.5)[1] == pytest.approx(0.8, rel=0.02)
 
 
 def test_time_is_counted_by_company() -> None:
