@@ -97,12 +97,13 @@ class PromiseBook:
             gone, _ = self._served_at.popitem(last=False)
             self._given.pop(gone, None)
 
-    def use(self, engine: EngineId, origin: NodeId) -> None:
-        """A request of an origin took a slot: one of its promises, if it has any, is kept."""
+    def use(self, engine: EngineId, origin: NodeId, tokens: float, at: float) -> None:
+        """A request of an origin took a slot: one of its promises is kept, or it had its turn without."""
         for one in self._kept.get(engine, ()):
             if one.origin == origin:
                 self._kept[engine].remove(one)
                 return
+        self.served(origin, tokens, at)
 
     def withdraw(self, origin: NodeId, *, made_before: float) -> None:
         """An origin wants nothing any more, or began a new life."""

@@ -47,7 +47,8 @@ class Sharing:
     def used(self, engine: EngineId, request: Request, at: float) -> None:
         """A guest's request took a slot."""
         if request.origin is not None:
-            self._book.use(engine, request.origin)
+            tokens = request.prompt_tokens + self._knows.local.costs.expected_output(request)
+            self._book.use(engine, request.origin, tokens, at)
             self._seen.setdefault(engine, {})[request.origin] = at
 
     def before_plan(self, at: float) -> None:

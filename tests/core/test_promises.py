@@ -16,9 +16,9 @@ def test_the_origin_that_went_longest_unserved_comes_first() -> None:
     book = PromiseBook()
     wishes = [Wish(B, 9, waited_s=60.0), Wish(C, 9, waited_s=3.0)]
     assert book.promise(GPU, 1, wishes, 100.0) == [B]
-    book.use(GPU, B)
+    book.use(GPU, B, 1.0, 0.0)
     assert book.promise(GPU, 1, wishes, 101.0) == [C]
-    book.use(GPU, C)
+    book.use(GPU, C, 1.0, 0.0)
     assert book.promise(GPU, 1, wishes, 103.0) == [B]
 
 
@@ -64,9 +64,10 @@ def test_a_promise_is_used_once_and_can_be_withdrawn() -> None:
     """By a request of its origin; by an origin that wants nothing any more; with its engine."""
     book = PromiseBook()
     book.promise(GPU, 3, [Wish(B, 2, waited_s=1.0), Wish(C, 1, waited_s=0.0)], 0.0)
-    book.use(GPU, B)
-    book.use(GPU, D)
+    book.use(GPU, B, 1.0, 0.0)
+    book.use(GPU, D, 1.0, 0.0)
     assert [one.origin for one in book.promises(GPU, 0.0)] == [B, C]
+    assert book.unserved_s(D, 9.0, 2.0) == 2.0, "it had its turn, without a promise"
     book.withdraw(B, made_before=-0.1)
     assert len(book.promises(GPU, 0.0)) == 2, "what was promised after that moment holds"
     book.withdraw(B, made_before=0.0)
@@ -85,7 +86,7 @@ def test_nobody_starves_who_goes_on_wanting(steps: list[tuple[int, float]]) -> N
         at += 1.0 + passed_s
         wishes = [Wish(name, 9, 1000.0 + at, tokens=10.0**first) for name in names]
         (turn,) = book.promise(GPU, 1, wishes, at)
-        book.use(GPU, turn)
+        book.use(GPU, turn, 1.0, at)
         turns.append(turn)
     for start in range(len(turns) - 7):
         assert set(turns[start : start + 8]) == set(names)
