@@ -74,6 +74,7 @@ class Speed:
     decode: DecodeCurve = field(default_factory=DecodeCurve)
     load: Rate = field(default_factory=Rate)
     prompts: Rate = field(default_factory=Rate)  # their usual length in tokens
+    _rates: tuple[Rates, Rates] | None = None  # by the prior that they were last asked for with
 
     @classmethod
     def of(cls, facts: SpeedFacts) -> "Speed":
@@ -97,14 +98,15 @@ class Speed:
         )
 
     def rates(self, prior: Rates) -> Rates:
-        """The rates: measured where measured, else the prior of the engine's kind."""
-        decode, beta = self.decode.rates(prior)
-        return Rates(
-            prefill=self.prefill.value(prior.prefill),
-            decode=decode,
-            beta=beta,
-            load_s=self.load.value(prior.load_s),
-        )
+        """The rates: measured where measured, else the prior of the engine's kind.
+
+        Asked for every candidate of every request that waits, so they are reckoned once for each lesson.
+        """
+        if self._rates is None or self._rates[0] is not prior:
+            decode, beta = self.decode.rates(prior)
+            rates = Rates(self.prefill.value(prior.prefill), decode, beta, self.load.value(prior.load_s))
+            self._rates = prior, rates
+        return self._rates[1]
 
     def slowness(self, usage: Usage, timing: Timing, prior: Rates) -> float | None:
         """How fast a reply decoded over how fast replies like it usually do; None: that cannot be told."""
@@ -123,6 +125,7 @@ class Speed:
         A reply that does not say how much of its prompt was cached, and was not cold, cannot make the engine
         faster.
         """
+        self._rates = None
         if usage.prompt_tokens:
             self.prompts.learn(usage.prompt_tokens, USUAL_PROMPT_WEIGHT)
         uncached = (usage.prompt_tokens or 0) - (usage.cached_tokens or 0)

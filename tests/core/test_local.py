@@ -1,15 +1,18 @@
 from dataclasses import replace
+from random import Random
 
 import pytest
 
+from pairproxy.core.commands import Command
 from pairproxy.core.costs import PRIORS, Costs
 from pairproxy.core.documents import CatalogueEntry, EngineCatalogue
 from pairproxy.core.events import AttemptFinished, EngineReported
 from pairproxy.core.local import MOST_LOST, LocalEngines
-from pairproxy.core.models import AttemptId, EngineId, ModelName, Outcome, Replica, RequestId, Usage
+from pairproxy.core.models import AttemptId, EngineId, ModelName, Outcome, Rates, Replica, RequestId, Usage
 from pairproxy.core.running import Running, RunningTable
+from pairproxy.core.simulated_gpu import Phase, SimulatedGpu
 from pairproxy.core.timing import Timing
-from tests.core.told import FAST, GPU, A, B, M, Told, ask, at, report
+from tests.core.told import FAST, GPU, A, B, M, Told, ask, at, report, sent
 
 OTHER = EngineId("other")
 
@@ -195,3 +198,36 @@ def test_a_model_that_was_loaded_for_a_prompt_had_none_of_it() -> None:
         told.tell(AttemptFinished(told.at, AttemptId(RequestId(name), 1), Outcome.DONE, usage))
         found = told.scheduler.local.rates(GPU, M).prefill
         assert found == pytest.approx(4000.0 if name == "cold" else 500.0)
+
+
+@pytest.mark.parametrize("beta", [0.03, 0.8, 1.5])
+def test_the_bend_of_an_engines_curve_is_found_within_twenty_requests(beta: float) -> None:
+    """Measured alone, of a kind whose published bend is another: what one to four at once get is known."""
+    truth = Rates(prefill=2000.0, decode=60.0, beta=beta)
+    told, gpu, random = Told(slots=4, speed=truth), SimulatedGpu(4), Random(7)
+    gpu.preload(0.0, M)
+    asked = 0
+
+    def sends(commands: list[Command]) -> None:
+        for name, _ in sent(commands):
+            tokens[name] = random.randint(40, 400)
+            gpu.start(told.at, AttemptId(RequestId(name), 1), M, truth, 200, tokens[name])
+
+    tokens: dict[str, int] = {}
+    while asked < 20 or gpu.in_flight:
+        while asked < 20 and gpu.in_flight < random.randint(1, 4):
+            sends(told.arrives(ask(f"r{asked}", prompt=200)))
+            asked += 1
+        change = gpu.next_change()
+        assert change is not None
+        told.at = change
+        for reached in gpu.advance(change):
+            name = reached.attempt.request
+            if reached.phase is Phase.PREFILL:
+                told.begins(name)
+            elif reached.phase is Phase.DECODE:
+                sends(told.finishes(name, tokens=tokens[name]))
+    found = told.scheduler.local.rates(GPU, M)
+    for company in range(1, 5):
+        got, is_so = found.decode * found.share(company), truth.decode * truth.share(company)
+        assert got == pytest.approx(is_so, rel=0.2)
