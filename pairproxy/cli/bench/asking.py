@@ -12,12 +12,12 @@ import aiohttp
 import msgspec
 
 from pairproxy.core.errors import PairproxyError
-from pairproxy.core.models import NodeId
+from pairproxy.core.models import BLOCK_TOKENS, NodeId
 from pairproxy.core.workload import SimRequest
 from pairproxy.proxy import headers
 
 CHARACTERS_PER_TOKEN = 4  # what the paced engine and the scheduler reckon with
-BLOCK_CHARACTERS = 64 * CHARACTERS_PER_TOKEN
+BLOCK_CHARACTERS = BLOCK_TOKENS * CHARACTERS_PER_TOKEN
 OPENING_S = 10.0  # to open a connection on this machine
 SILENCE_S = 900.0  # as long as any client waits for a reply's next byte
 _WORDS = (
@@ -100,14 +100,13 @@ class _Asker:
 
     async def ask(self, index: int) -> None:
         wanted = self._requests[index]
+        ended = [(await self.done[before])[0].ended_s for before in wanted.waits_for]
+        due_s = max([wanted.at, *(one + wanted.think_s for one in ended)])
         messages: list[dict[str, str]] = []
-        if wanted.after is not None:
-            before, messages = await self.done[wanted.after]
+        if wanted.after is not None and _goes_on(self._requests[wanted.after], wanted):
+            before, messages = self.done[wanted.after].result()
             messages = [*messages, {"role": "assistant", "content": before.text}]
-            due_s = before.ended_s + wanted.think_s
-        else:
-            due_s = wanted.at
-        messages = [*messages, *_new_messages(self._requests, index, self._line, messages)]
+        messages = [*messages, *_new_messages(wanted, index, self._line, messages)]
         await asyncio.sleep(max(due_s - self._now(), 0.0) / self._line.fast_forward)
         node = self._fewest() if self._line.hands_over else wanted.origin
         self._in_flight[node] += 1
@@ -170,11 +169,16 @@ def _reply(body: bytes, fields: Mapping[str, str], times: tuple[float, float, fl
     )
 
 
+def _goes_on(before: SimRequest, wanted: SimRequest) -> bool:
+    """Whether a prompt begins with all of another one and its reply."""
+    known = (*before.blocks, *before.reply_blocks)
+    return bool(known) and wanted.blocks[: len(known)] == known
+
+
 def _new_messages(
-    requests: Sequence[SimRequest], index: int, line: Line, before: Sequence[Mapping[str, str]]
+    wanted: SimRequest, index: int, line: Line, before: Sequence[Mapping[str, str]]
 ) -> list[dict[str, str]]:
     """What a request adds to its conversation: the first one the system prompt that its blocks stand for."""
-    wanted = requests[index]
     wish = "" if line.is_limited else f" Answer in {wanted.output_tokens} tokens."
     if before:
         room = wanted.prompt_tokens * CHARACTERS_PER_TOKEN - sum(len(one["content"]) for one in before)
@@ -185,7 +189,7 @@ def _new_messages(
     return [*([{"role": "system", "content": shared}] if shared else []), {"role": "user", "content": own}]
 
 
-@lru_cache(maxsize=1024)  # blocks; a workload's shared prefixes
+@lru_cache(maxsize=4096)  # blocks of 256 characters; the shared prefixes of a workload
 def _text(name: str, characters: int) -> str:
     """So many characters of words, the same for the same name; at least one word."""
     draw = Random(name)

@@ -6,8 +6,9 @@ from statistics import median, median_low
 
 from pairproxy.cli.bench.legs import Leg
 from pairproxy.cli.bench.rig import Rig
-from pairproxy.cli.bench.workloads import BLOCK, Workload
-from pairproxy.core.accounting.bounds import capacity_bound, provable_makespan, waves_bound
+from pairproxy.cli.bench.workloads import Workload
+from pairproxy.core.accounting.bounds import capacity_bound, waves_bound
+from pairproxy.core.experiments.measures import chains_bound_s, lower_bound_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +44,10 @@ class Figures:
 
 
 def lower_bound(workload: Workload, rig: Rig) -> float:
-    """Seconds below which nobody can end: the bounds of the accounting, with true lengths and speeds.
-
-    Also: all engines full write sum R_i(slots_i) tokens/s and no more; the longest chain, on the best node
-    for each step, takes its steps and its pauses. Each shared prefix is read once, wherever.
-    """
-    services = _services(workload, rig)
-    everything = sum(request.output_tokens for request in workload.requests)
-    written_s = everything / sum(node.full_decode for node in rig.nodes)
-    ends: list[float] = []
-    for request, row in zip(workload.requests, services, strict=True):
-        begins = request.at if request.after is None else ends[request.after] + request.think_s
-        ends.append(begins + min(row.values()))
-    first = min(request.at for request in workload.requests)
-    releases = [
-        request.at if request.after is None else end - min(row.values())
-        for request, end, row in zip(workload.requests, ends, services, strict=True)
-    ]
-    return max(provable_makespan(services, rig.slots, releases), written_s, max(ends) - first)
+    """Seconds below which nobody can end, with true lengths and speeds; what is shared is read once."""
+    nodes, requests = rig.sim_nodes(), workload.requests
+    has_past = any(request.blocks or request.waits_for for request in requests)
+    return chains_bound_s(nodes, requests) if has_past else lower_bound_s(nodes, requests)
 
 
 def bounds(workload: Workload, rig: Rig, alone: Sequence[Leg]) -> Bounds:
@@ -98,20 +85,6 @@ def figures(policy: str, legs: Sequence[Leg], limits: Bounds, modelled_s: float 
         per_node=dict(typical.per_node),
         modelled_s=modelled_s,
     )
-
-
-def _services(workload: Workload, rig: Rig) -> list[dict[str, float]]:
-    """Per request, the least seconds it takes on each node: alone there, and what it shares is read once."""
-    seen: set[int] = set()
-    rows: list[dict[str, float]] = []
-    for request in workload.requests:
-        known = sum(block in seen for block in request.blocks) * BLOCK
-        seen.update(request.blocks, request.reply_blocks)
-        new = max(request.prompt_tokens - known, 1)
-        rows.append(
-            {node.name: new / node.prefill + request.output_tokens / node.decode for node in rig.nodes}
-        )
-    return rows
 
 
 def shares(found: Mapping[str, int]) -> str:

@@ -28,7 +28,7 @@ CORE_PART = 0.005  # of a core that an idle daemon may take
 def decisions() -> list[Row]:
     """Milliseconds from an end to the dispatch of what takes its place, with a full queue."""
     return [
-        Row(f"{QUEUED} queued on {nodes} nodes, a decision", decision_s(nodes) * 1e3, "<", target, "ms")
+        Row(f"{QUEUED} queued, {nodes} nodes: a decision", decision_s(nodes) * 1e3, "<", target, "ms")
         for nodes, target in ((8, 5.0), (32, 20.0))
     ]
 
@@ -92,7 +92,7 @@ async def idle() -> Row:
         before = sum(map(_cpu_s, processes))
         await asyncio.sleep(IDLE_S)
         used = (sum(map(_cpu_s, processes)) - before) / len(processes) / IDLE_S
-    return Row("a daemon of three that is idle, part of a core", used, "<", CORE_PART, "%")
+    return Row("an idle daemon of three: of a core", used, "<", CORE_PART, "%")
 
 
 def _cpu_s(process: psutil.Process) -> float:

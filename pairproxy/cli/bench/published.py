@@ -68,7 +68,7 @@ async def _together(spark: float, rounds: int, best_s: float, say: Say) -> list[
         Row(f"{case}: least-busy of ours", busy[0].makespan_s, unit="min", note=shares(busy[0].per_node)),
         Row(f"{case}: fastest-finish", ours_s, "<=", TARGET_S, "min", model_s, optimum),
         Row(f"{case}: its slowest round", worst_s, "<=", BEST_S, "min"),
-        Row(f"{case}: against the best node", best_s / ours_s, ">=", 1.35, "x"),
+        Row(f"{case}: against the best node", best_s / ours_s, ">=", 1.35),
     ]
 
 
@@ -93,7 +93,7 @@ async def _single(say: Say) -> list[Row]:
         proxied = await bench.run(workload)
     say(f"one node: {proxied.makespan_s:.0f} s, directly {directly.makespan_s:.0f} s")
     ratio = proxied.makespan_s / directly.makespan_s
-    return [Row("one node, against its engine directly", ratio, "<=", 1.01, "x")]
+    return [Row("one node / its engine directly", ratio, "<=", 1.01)]
 
 
 async def _legs(rig: Rig, policy: str, workload: Workload, rounds: int, case: str, say: Say) -> Sequence[Leg]:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from pairproxy.cli.demo.cluster import node_settings
 from pairproxy.core.errors import PairproxyError
+from pairproxy.core.experiments import rigs
+from pairproxy.core.experiments.rigs import at_speeds
 from pairproxy.core.models import NodeId, Rates
 from pairproxy.core.workload import Network, SimNode
 
-CACHED_TOKENS = 65536  # a few long prompts: what a desktop GPU has room for beside a mid-size model
+CACHED_TOKENS = 150_000  # five agents' prompts: what a desktop GPU has room for beside a mid-size model
 BETA = 0.15  # llama.cpp's published curve
 
 _SPEC = re.compile(r"(?P<name>[a-z0-9][a-z0-9-]{0,31})=(?P<numbers>[0-9.]+(:[0-9.]+){2,4})")
@@ -107,17 +109,23 @@ def read_node(text: str) -> NodeSpec:
 
 
 def unequal(slots: int = 1) -> tuple[NodeSpec, ...]:
-    """Laptop, box and graphics card: 1 : 1.5 : 4."""
-    return (
-        NodeSpec("laptop", slots, 600.0, 30.0),
-        NodeSpec("box", slots, 900.0, 45.0),
-        NodeSpec("gpu", slots, 2400.0, 120.0),
-    )
+    """Laptop, box and graphics card: 1 : 1.5 : 4 (core.experiments' rates)."""
+    return _named(("laptop", "box", "gpu"), at_speeds(25.0, 37.5, 100.0, slots=slots))
 
 
 def equal(count: int, slots: int = 1) -> tuple[NodeSpec, ...]:
     """So many of the same."""
-    return tuple(NodeSpec(f"node-{number + 1}", slots, 1200.0, 60.0) for number in range(count))
+    return _named([f"node-{number + 1}" for number in range(count)], rigs.equal(count, slots))
+
+
+def agents() -> tuple[NodeSpec, ...]:
+    """Two boxes and a server with room for many long prompts: core.experiments' rig of closed loops."""
+    made = [
+        rigs.box("box-1", 4, 150_000),
+        rigs.box("box-2", 4, 150_000),
+        rigs.gpu_server("server", 8, 300_000),
+    ]
+    return _named([node.node for node in made], made)
 
 
 def published(spark: float = 1.0) -> tuple[NodeSpec, ...]:
@@ -135,3 +143,14 @@ def published(spark: float = 1.0) -> tuple[NodeSpec, ...]:
 def names(nodes: Sequence[NodeSpec]) -> tuple[NodeId, ...]:
     """Of the nodes, as the simulator writes them."""
     return tuple(NodeId(node.name) for node in nodes)
+
+
+def _named(called: Sequence[str], nodes: Sequence[SimNode]) -> tuple[NodeSpec, ...]:
+    """The simulator's nodes, of one engine each, under these names."""
+    specs = []
+    for name, node in zip(called, nodes, strict=True):
+        (engine,) = node.engines
+        (rates,) = engine.rates.values()
+        cached = engine.cache_tokens or CACHED_TOKENS
+        specs.append(NodeSpec(name, engine.slots, rates.prefill, rates.decode, rates.beta, cached))
+    return tuple(specs)

@@ -85,6 +85,7 @@ def test_a_prompt_is_as_long_as_its_tokens_and_begins_with_what_is_shared() -> N
 def test_a_step_goes_on_where_the_last_one_ended() -> None:
     """Each conversation begins with the whole one before, then the reply as it came, then something new."""
     steps = chains(1, (A,), 1).requests[:3]
+    assert len(steps) == 3
     _, engine = run(REPLY, steps, fast_forward=200.0)
     conversations = said(engine)
     for before, after in pairwise(conversations):

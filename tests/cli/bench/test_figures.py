@@ -7,9 +7,9 @@ from pairproxy.cli.bench.figures import bounds, figures, lower_bound, shares
 from pairproxy.cli.bench.legs import Leg
 from pairproxy.cli.bench.rig import NodeSpec, Rig, names, published
 from pairproxy.cli.bench.rounds import Result
-from pairproxy.cli.bench.workloads import BLOCK, WORKLOADS, Workload
+from pairproxy.cli.bench.workloads import WORKLOADS, Workload
 from pairproxy.cli.bench.workloads import published as tasks
-from pairproxy.core.models import NodeId
+from pairproxy.core.models import BLOCK_TOKENS, NodeId
 from pairproxy.core.workload import SimRequest
 
 A = NodeId("A")
@@ -29,16 +29,16 @@ def test_the_bound_of_the_published_table_is_its_optimum() -> None:
 def test_a_shared_prefix_is_read_once_in_the_bound() -> None:
     """Of two prompts with the same 640 tokens at the start, only the first needs time for them."""
     rig = Rig((NodeSpec("only", 1, 100.0, 10.0),))
-    request = SimRequest(0.0, A, 10 * BLOCK + 10, 10, blocks=tuple(range(10)))
+    request = SimRequest(0.0, A, 10 * BLOCK_TOKENS + 10, 10, blocks=tuple(range(10)))
     assert lower_bound(Workload("", "", (request, request)), rig) == pytest.approx(6.4 + 2 * (0.1 + 1.0))
 
 
 def test_a_chain_is_bounded_by_its_steps_and_pauses() -> None:
     """However many nodes there are, the second step comes after the first and the tool."""
     rig = Rig((NodeSpec("a", 4, 100.0, 10.0), NodeSpec("b", 4, 100.0, 20.0)))
-    first = SimRequest(0.0, A, 100, 20)
+    first = SimRequest(0.0, A, 50, 20)
     made = Workload("", "", (first, replace(first, after=0, think_s=5.0)))
-    assert lower_bound(made, rig) == pytest.approx(2 * (1.0 + 1.0) + 5.0)
+    assert lower_bound(made, rig) == pytest.approx(2 * (0.5 + 1.0) + 5.0)
 
 
 def test_slots_that_share_an_engine_do_not_multiply_it() -> None:

@@ -8,9 +8,10 @@ from pairproxy.cli.bench.workloads import published
 
 def test_the_model_of_one_node_is_arithmetic() -> None:
     """Five equal tasks on one node take five times as long as one."""
-    rig = Rig(equal(1))
+    rig = Rig(equal(1), fast_forward=40.0)
     request = published(1, names(rig.nodes), 0).requests[0]
-    alone_s = request.prompt_tokens / 1200.0 + request.output_tokens / 60.0
+    (node,) = rig.nodes
+    alone_s = request.prompt_tokens / node.prefill + request.output_tokens / node.decode
     assert modelled(published(5, names(rig.nodes), 0), rig, "fastest-finish", 0).makespan_s == pytest.approx(
         5 * alone_s, rel=0.01
     )

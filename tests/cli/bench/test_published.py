@@ -11,6 +11,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(published, "FAST_FORWARD", 200.0)
 
 
+@pytest.mark.slow
 def test_handing_over_by_count_is_what_was_published() -> None:
     """Two tasks on the Spark of 0.82 take 8:48, as published; keeping requests back takes less."""
     rows = asyncio.run(published._together(0.82, 1, 378.0, lambda line: None))

@@ -1,9 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pairproxy import config
-from pairproxy.cli.bench.rig import NodeSpec, Rig, equal, names, published, read_node, unequal
+from pairproxy.cli.bench.rig import NodeSpec, Rig, agents, equal, names, published, read_node, unequal
 from pairproxy.core.errors import PairproxyError
 
 
@@ -54,6 +55,16 @@ def test_daemons_and_simulator_get_the_same_nodes(tmp_path: Path) -> None:
         assert (entry.slots, paced.cached_tokens) == (engine.slots, engine.cache_tokens)
         assert (paced.fast_forward, settings.routing.policy) == (20.0, "least-busy")
     assert [node.node for node in rig.sim_nodes("gpu")] == ["gpu"]
+
+
+def test_the_usual_nodes_are_as_unequal_as_is_said() -> None:
+    """1 : 1.5 : 4; equal ones differ in nothing but their names; a server with room for many prompts."""
+    laptop, box, gpu = unequal(4)
+    assert (box.decode / laptop.decode, gpu.decode / laptop.decode) == (1.5, 4.0)
+    assert {node.slots for node in (laptop, box, gpu)} == {4}
+    first, second = equal(2)
+    assert replace(first, name="x") == replace(second, name="x")
+    assert [node.slots for node in agents()] == [4, 4, 8]
 
 
 def test_what_the_network_costs_is_not_fast_forwarded() -> None:
