@@ -19,6 +19,7 @@ class Endings:
         """The client left, in the queue or in the middle of an attempt."""
         knows = self._knows
         knows.queue.remove(event.request)
+        knows.chains.ended(event.request, event.at)
         knows.served.pop(event.request, None)
         running = knows.running.of_request(event.request)
         if running is not None:
@@ -37,10 +38,12 @@ class Endings:
             return
         knows.served.pop(event.attempt.request, None)
         usage = event.usage
+        knows.chains.ended(event.attempt.request, event.at, usage.output_tokens or 0)
         if event.outcome is Outcome.DONE:
             knows.local.costs.learn_output(running.request, usage.output_tokens or 0)
             if running.place.node == knows.own:
-                self._keep(running)
+                if not running.request.is_streaming or running.first_byte_at is None:
+                    self._keep(running)  # else that was done when it began
                 engine, asked = running.place.engine, running.request
                 knows.local.prefixes.learn(engine, running.held_blocks, asked.prompt_tokens, usage)
             if running.place.node == knows.own and running.first_byte_at is not None:
@@ -68,6 +71,7 @@ class Endings:
             or not knows.has_place(waiting, event.at)
         )
         if is_over:
+            knows.chains.ended(event.attempt.request, event.at)
             return [Refuse(waiting.request.id, event.error)]
         knows.queue.put_back(waiting)
         return []

@@ -69,10 +69,10 @@ class Publication:
         if since is None or not self._changes or not self._changes[0][0] <= since + 1 <= self.version:
             return self._whole()
         state: dict[int, bool] = {}
-        for version, added, removed in self._changes:
-            if version > since:
-                state.update(dict.fromkeys(added, True))
-                state.update(dict.fromkeys(removed, False))
+        for change in range(since - self.version, 0):  # each change is one version
+            _, added, removed = self._changes[change]
+            state.update(dict.fromkeys(added, True))
+            state.update(dict.fromkeys(removed, False))
         if len(state) >= len(self._told):
             return self._whole()
         here = tuple(one for one, is_here in state.items() if is_here)
@@ -83,9 +83,10 @@ class Publication:
         return PrefixNews(self.version, 0, tuple(self._told))
 
     def _drop(self, gone: Iterable[int]) -> list[int]:
-        removed = [one for one in gone if one in self._told]
+        told = self._told
+        removed = [one for one in gone if one in told]
         for one in removed:
-            del self._told[one]
+            del told[one]
         return removed
 
     def _change(self, added: list[int], removed: list[int]) -> None:

@@ -84,7 +84,8 @@ class PromptCache:
         prefix = prefix[: self.size.blocks]
         if not prefix:
             return []
-        continued = [last for last in self.prompts if last in set(prefix)]
+        inside = set(prefix)
+        continued = [last for last in self.prompts if last in inside]
         self.held.update(prefix)
         self.blocks += len(prefix)
         gone = [one for last in continued for one in self._drop(last)]
@@ -115,24 +116,25 @@ class Pending:
     """The prompts that are being read or answered now, by place: they will be there in a moment."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[Place, ModelName], Counter[int]] = {}
+        self._prompts: dict[tuple[Place, ModelName], list[Prefix]] = {}
+        self._held: dict[tuple[Place, ModelName], set[int]] = {}
 
     def add(self, place: Place, model: ModelName, prefix: Prefix) -> None:
         """A prompt was sent to a place."""
         if prefix:
-            self._held.setdefault((place, model), Counter()).update(prefix)
+            self._prompts.setdefault((place, model), []).append(prefix)
+            self._held.setdefault((place, model), set()).update(prefix)
 
     def remove(self, place: Place, model: ModelName, prefix: Prefix) -> None:
         """It is no longer under way there."""
-        held = self._held.get((place, model))
-        if held is None or not prefix:
+        prompts = self._prompts.get((place, model), [])
+        if prefix not in prompts:
             return
-        for one in prefix:
-            held[one] -= 1
-            if held[one] <= 0:
-                del held[one]
-        if not held:
-            del self._held[place, model]
+        prompts.remove(prefix)
+        if prompts:
+            self._held[place, model] = set().union(*prompts)
+        else:
+            del self._prompts[place, model], self._held[place, model]
 
     def matched(self, place: Place, model: ModelName, prefix: Prefix) -> int:
         """How many blocks of a prompt are under way there."""
