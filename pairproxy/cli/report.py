@@ -50,7 +50,7 @@ def report(
         out.print("No request has been served yet. Point a tool at the port and come back.")
         return
     show_table(out, TITLES, _rows(found, found.run), frozenset(("node",)))
-    for line in [*_lines(found.run), *_requests(found)]:
+    for line in [*sentences(found.run), *_requests(found)]:
         out.print(line, markup=False)
 
 
@@ -67,7 +67,8 @@ def _rows(found: "Report", run: "RunReport") -> list[tuple[str, ...]]:
     ]
 
 
-def _lines(run: "RunReport") -> list[str]:
+def sentences(run: "RunReport") -> list[str]:
+    """A run's report in lines for a person: times, caches, chains, bounds, losses, and what must be said."""
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(run.outcomes.items()))
     lines = [f"{counted(run.requests, 'request')} ({outcomes}) in {run.makespan_s:.2f} s"]
     if run.ttft_p50_s is not None and run.ttft_p90_s is not None:

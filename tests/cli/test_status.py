@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from pairproxy.api.client import DAEMON_FILE
-from pairproxy.api.schema import DaemonFile, EngineStatus, NodeStatus, Status
+from pairproxy.api.schema import DaemonFile, EngineStatus, NodeStatus, RunningStatus, Status
 from pairproxy.cli.status import _summary
 from tests.support.command import here, pairproxy, sentence
 from tests.support.daemons import Node
@@ -155,3 +155,18 @@ def test_it_says_why_an_engine_offers_less_than_it_has() -> None:
     found = Status("1", node.node, "desk", 1.0, "fastest-finish", False, 0, (node,), (), 0, None, {}, None)
     (line,) = [line for line in _summary(found).splitlines() if "slower than usual" in line]
     assert line.startswith("desk: gpu is slower than usual, so it is given 1 slot less")
+
+
+def test_what_runs_is_listed_by_the_beginning_of_its_id() -> None:
+    """The first eight of ten, with the node and the time; the rest are counted."""
+    node = NodeStatus("N" * 52, "desk", is_self=True, is_up=True, engines=())
+    running = tuple(
+        RunningStatus(f"{number:032x}", "m:1b", node.node, "gpu", 1.5, True) for number in range(10)
+    )
+    found = Status(
+        "1", node.node, "desk", 1.0, "fastest-finish", False, 0, (node,), running, 0, None, {}, None
+    )
+    lines = [line for line in _summary(found).splitlines() if line.startswith(("running", "and"))]
+    assert lines[0] == "running: 00000000 m:1b on desk for 1.5 s"
+    assert len(lines) == 9
+    assert lines[-1] == "and 2 more; `pairproxy status --json` has them all"
