@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 from pairproxy.cli.demo.cluster import node_settings
 from pairproxy.core.errors import PairproxyError
@@ -70,14 +70,9 @@ class Rig:
 
     def network(self) -> Network:
         """The network of the simulator: what a daemon's own pace costs is not fast-forwarded."""
-        real, pace = Network(), self.fast_forward
-        return Network(
-            delay_s=real.delay_s * pace,
-            coalesce_s=real.coalesce_s * pace,
-            heartbeat_s=real.heartbeat_s * pace,
-            lost_after_s=real.lost_after_s * pace,
-            settle_s=real.settle_s * pace,
-        )
+        real = Network()
+        times = {one.name: getattr(real, one.name) for one in fields(real) if one.name.endswith("_s")}
+        return replace(real, **{name: seconds * self.fast_forward for name, seconds in times.items()})
 
     def _paced(self, node: NodeSpec, policy: str) -> str:
         paced: Mapping[str, float] = {
