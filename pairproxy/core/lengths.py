@@ -18,7 +18,8 @@ PRIOR_TOKENS = 300.0  # median reply length of chat traffic (docs/scheduling.md)
 PRIOR_SPREAD = 1.0  # standard deviation of the logarithm of reply lengths
 REMEMBERED = 200  # replies of one kind: what came before says less of the next
 KINDS = 512  # kinds of requests in mind, the least recently used goes first: all of it is about 6 MB
-ENOUGH = 5  # replies that make a kind of their own
+ENOUGH = 3  # replies that make a kind of their own, beside LIKE_WEIGHT of the model's
+LIKE_WEIGHT = 10.0  # replies; of 2, 5 and 10 on the public traces of coding agents, the best
 ANSWERS = 1024  # requests whose kind is looked up once between two replies: four full queues
 
 _ATOMS = 40
@@ -26,22 +27,31 @@ _PRIOR = tuple(
     PRIOR_TOKENS * math.exp(PRIOR_SPREAD * NormalDist().inv_cdf((index + 0.5) / _ATOMS))
     for index in range(_ATOMS)
 )
-"""The prior as forty equally likely lengths; together they weigh as much as one reply that was seen."""
+"""The prior as forty equally likely lengths."""
 
 
 class Lengths:
     """A distribution of reply lengths in tokens. Frozen once made; every question takes O(log n)."""
 
-    def __init__(self, seen: Iterable[int] = ()) -> None:
+    def __init__(self, seen: Iterable[int] = (), like: "Lengths | None" = None) -> None:
+        """Of what was ``seen``, and of what was to be expected before: ``like``, else the prior.
+
+        The prior weighs as much as one reply that was seen; ``like``, of the same model, as LIKE_WEIGHT.
+        """
         known = [(float(one), 1.0) for one in seen]
         self._is_prior = not known
-        weighed = sorted(known + [(one, 1.0 / _ATOMS) for one in _PRIOR])
+        before, weight = (_PRIOR, 1.0) if like is None else (like.parts(), LIKE_WEIGHT)
+        weighed = sorted(known + [(one, weight / _ATOMS) for one in before])
         self._tokens = array("d", (tokens for tokens, _ in weighed))
         self._below = array("d", [0.0])  # weight of all shorter ones
         self._sums = array("d", [0.0])  # their tokens, weighed
         for tokens, weight in weighed:
             self._below.append(self._below[-1] + weight)
             self._sums.append(self._sums[-1] + weight * tokens)
+
+    def parts(self) -> tuple[float, ...]:
+        """Forty equally likely lengths that stand for it."""
+        return tuple(self.quantile((index + 0.5) / _ATOMS) for index in range(_ATOMS))
 
     def mean(self, limit: int | None = None) -> float:
         """Tokens on average, none longer than the client's limit: prices what waits.
@@ -92,15 +102,16 @@ class _Seen:
     last: deque[int] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     count: int = 0  # also those that are forgotten
     made: Lengths | None = None
+    made_like: Lengths | None = None
 
     def add(self, tokens: int) -> None:
         self.last.append(tokens)
         self.count += 1
         self.made = None
 
-    def lengths(self) -> Lengths:
-        if self.made is None:
-            self.made = Lengths(self.last)
+    def lengths(self, like: Lengths | None = None) -> Lengths:
+        if self.made is None or self.made_like is not like:
+            self.made, self.made_like = Lengths(self.last, like), like
         return self.made
 
 
@@ -159,7 +170,7 @@ class LengthTable:
             like = self._seen.get(kind)
             # A kind that has them all is the model by another name.
             if like is not None and ENOUGH <= like.count < known.count:
-                return like.lengths()
+                return like.lengths(known.lengths())
         return known.lengths()
 
 

@@ -39,8 +39,8 @@ def test_lengths_are_asked_with_the_request() -> None:
     for _ in range(50):
         costs.learn_output(ask("r", client="c"), 40)
         costs.learn_output(ask("r", client="d"), 400)
-    assert costs.expected_output(ask("r", limit=None, client="c")) == pytest.approx(40, rel=0.3)
-    assert costs.long_output(ask("r", limit=None, client="c")) == 40.0
+    assert 40.0 < costs.expected_output(ask("r", limit=None, client="c")) < 100.0
+    assert 300.0 < costs.expected_output(ask("r", limit=None, client="d")) < 400.0
     assert costs.long_output(ask("r", limit=None)) == 400.0
     assert costs.long_output(ask("r", limit=7)) == 7.0
     assert costs.expected_lengths(ask("r", client="d")).remaining(100.0) == pytest.approx(300.0, rel=0.2)

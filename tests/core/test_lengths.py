@@ -88,7 +88,7 @@ def test_the_length_of_replies_is_learned_per_model() -> None:
 def test_prompts_that_start_alike_are_a_kind_of_their_own() -> None:
     """Past what all of them share: two kinds of agents under one system prompt are told apart."""
     short, long = (1, 2, 3, 4), (1, 2, 8, 9)
-    known = table(*[(short, "", 20), (long, "", 900)] * ENOUGH)
+    known = table(*[(short, "", 20), (long, "", 900)] * 20)
     assert known.of(ask("r", prefix=(*short, 77))).quantile(0.5) == 20.0
     assert known.of(ask("r", prefix=(*long, 78))).quantile(0.5) == 900.0
     both = known.of(ask("r", prefix=(1, 2, 55, 56)))
@@ -96,16 +96,19 @@ def test_prompts_that_start_alike_are_a_kind_of_their_own() -> None:
 
 
 def test_a_kind_needs_a_few_replies() -> None:
-    """Until then it is like all the others of its model."""
+    """Until then it is like all the others of its model, and then more and more like itself."""
     few = [((5,), "", 20)] * (ENOUGH - 1)
     many = [((6,), "", 900)] * 20
-    assert table(*many, *few).of(ask("r", prefix=(5,))).quantile(0.5) == 900.0
-    assert table(*many, *few, ((5,), "", 20)).of(ask("r", prefix=(5,))).quantile(0.5) == 20.0
+    like = ask("r", prefix=(5,))
+    assert table(*many, *few).of(like).mean() == table(*many, *few).of(ask("r")).mean()
+    means = [table(*many, *[((5,), "", 20)] * count).of(like).mean() for count in (ENOUGH, 10, 50, 200)]
+    assert means == sorted(means, reverse=True)
+    assert 20.0 <= means[-1] < 100.0 < means[0] < 800.0
 
 
 def test_a_client_is_a_kind_where_the_prompt_says_nothing() -> None:
     """The one that asks for titles, and the one that writes novels."""
-    known = table(*[((), "titles", 8), ((), "novels", 3000)] * ENOUGH)
+    known = table(*[((), "titles", 8), ((), "novels", 3000)] * 20)
     assert known.of(ask("r", client="titles")).quantile(0.5) == 8.0
     assert known.of(ask("r", client="novels", prefix=(1,))).quantile(0.5) == 3000.0
 
