@@ -8,10 +8,11 @@ import pytest
 from aiohttp import web
 
 from pairproxy.config import Limits
-from pairproxy.core.documents import StateDocument, Wanted
+from pairproxy.core.documents import PrefixNews, StateDocument, Wanted
 from pairproxy.core.errors import UpstreamError
 from pairproxy.core.events import NodeReported, RequestArrived, TimePassed
 from pairproxy.core.models import NodeId
+from pairproxy.core.prefix_news import mark_of
 from pairproxy.core.scheduler import PROTOCOL
 from pairproxy.peers import exchange
 from pairproxy.peers.exchange import BadDocument, Publisher, read_document, subscribe
@@ -164,6 +165,34 @@ def test_a_change_is_published_at_once() -> None:
             return await next_of(documents, 2.0)
 
     assert run_async(scene()).engines[0].in_flight == 1
+
+
+def test_a_reader_hears_of_prefixes_once() -> None:
+    """All that are held at first, then what is new; a reader that comes again hears all of them again."""
+
+    def reads(told: Told, name: str, prefix: tuple[int, ...]) -> None:
+        told.arrives(ask(name, prefix=prefix))
+        told.begins(name)
+        told.finishes(name)
+
+    async def scene() -> list[PrefixNews | None]:
+        told = Told()
+        reads(told, "r", (1, 2))
+        async with published(told, 0.05) as (_, subscribed):
+            documents = subscribed()
+            got = [await next_of(documents) for _ in range(2)]
+            reads(told, "s", (1, 3))
+            while not (news := await next_of(documents)).engines[0].prefixes:
+                pass  # one that was under way before
+            got += [news, await next_of(subscribed())]
+        return [document.engines[0].prefixes for document in got]
+
+    first, second, third, again = run_async(scene())
+    held = [one ^ mark_of(M) for one in (2, 1, 3)]
+    assert first == PrefixNews(2, 0, (held[0],))
+    assert second is None
+    assert third == PrefixNews(3, 2, (held[2], held[1]))
+    assert again == PrefixNews(3, 0, tuple(held[:1] + held[2:] + held[1:2]))
 
 
 def test_a_burst_is_one_document_and_news_of_others_is_none() -> None:
