@@ -1,25 +1,23 @@
 """What it is worth to keep a prefix in few places: seconds that a candidate costs others, not itself.
 
 Reading a prompt a second time, while another place holds its beginning, takes room from other prefixes there
-and time from whoever runs there. A prefix that is asked for by many at once is worth more homes, so its price
-is divided by its heat. A prefix that nobody holds goes, among places that are about equally good, to the one
-that got the fewest such tokens lately for its speed: then prefixes do not crowd each other out.
+and time from whoever runs there. A prefix that many ask for gets more homes all the same: waiting has its
+price too. One that nobody holds goes, among places that are about equally good, to the one that got the fewest
+such tokens lately for its speed: then prefixes do not crowd each other out.
 """
 
 import math
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pairproxy.core.models import BLOCK_TOKENS, Candidate, Place, Request
-from pairproxy.core.prefixes import Prefix
 
 KAPPA = 1.5  # times the prefill that would be done twice
 HELD_PART = 1.0 / 3.0  # of the prompt; who holds less of it than that is no home
 ABOUT_BEST = 0.9  # of the longest match: as good as that
 BAND, BAND_S = 0.10, 0.05  # of the best price, and seconds: about equally good
-FORGETS_S = 60.0  # after which what was placed, or asked for, counts half
-KEPT_ANCHORS = 4096  # of prompts, at which is counted who asks; least recently asked for first out
+FORGETS_S = 60.0  # after which what was placed counts half
+MOST_PLACES = 1024  # that are remembered; a cluster has tens
 
 
 @dataclass(slots=True)
@@ -41,7 +39,6 @@ class Affinity:
 
     def __init__(self) -> None:
         self._placed: dict[Place, _Fading] = {}
-        self._asked: OrderedDict[int, _Fading] = OrderedDict()
 
     def priced(self, request: Request, candidates: list[Candidate], at: float) -> list[Candidate]:
         """The candidates with their ``affinity_s``."""
@@ -50,8 +47,7 @@ class Affinity:
         best = max(candidate.cached_tokens for candidate in candidates)
         if best < HELD_PART * request.prompt_tokens:
             return self._spread(candidates, at)
-        kappa = KAPPA / self._heat(request, candidates, best, at)
-        return [_kept_together(candidate, best, request, kappa) for candidate in candidates]
+        return [_kept_together(candidate, best, request) for candidate in candidates]
 
     def sent(self, request: Request, pick: Candidate, at: float) -> None:
         """A request went to a place, which reads what it did not hold of the prompt."""
@@ -60,24 +56,8 @@ class Affinity:
         new = len(request.prefix) * BLOCK_TOKENS - pick.cached_tokens
         if new > 0:
             self._placed.setdefault(pick.place, _Fading()).add(new, at)
-        for anchor in _anchors(request.prefix, len(request.prefix)):
-            self._asked.setdefault(anchor, _Fading()).add(1.0, at)
-            self._asked.move_to_end(anchor)
-        while len(self._asked) > KEPT_ANCHORS:
-            self._asked.popitem(last=False)
-
-    def _heat(self, request: Request, candidates: Sequence[Candidate], best: int, at: float) -> float:
-        """How many times the slots of the places that hold it those who ask for this beginning would fill.
-
-        Offered load in Erlang's sense (requests a second x seconds of each), over slots; 1.0 at least.
-        """
-        anchor = next(iter(_anchors(request.prefix, max(best // BLOCK_TOKENS, 1))))
-        asked = self._asked.get(anchor)
-        if asked is None:
-            return 1.0
-        homes = [one for one in candidates if one.cached_tokens >= ABOUT_BEST * best]
-        load = asked.now(at) * math.log(2.0) / FORGETS_S * min(one.service_s for one in homes)
-        return max(1.0, load / sum(one.slots for one in homes))
+            if len(self._placed) > MOST_PLACES:
+                del self._placed[next(iter(self._placed))]
 
     def _spread(self, candidates: Sequence[Candidate], at: float) -> list[Candidate]:
         prices = [candidate.finish_s + candidate.margin_s for candidate in candidates]
@@ -94,27 +74,14 @@ class Affinity:
         return spread
 
     def _crowd(self, candidate: Candidate, at: float) -> float:
+        """What was placed there, in what it takes to read it: relative to the other candidates."""
         placed = self._placed.get(candidate.place)
-        if placed is None:
-            return 0.0
-        seconds_a_token = candidate.prefill_s
-        return placed.now(at) * seconds_a_token
+        return 0.0 if placed is None else placed.now(at) * candidate.prefill_s
 
 
-def _anchors(prefix: Prefix, blocks: int) -> Iterator[int]:
-    """The hashes at 1, 2, 4, 8 ... of so many blocks, last first.
-
-    Who shares only the beginning that everybody has is told from who shares more by the longest one.
-    """
-    length = 1 << (min(blocks, len(prefix)).bit_length() - 1)
-    while length:
-        yield prefix[length - 1]
-        length >>= 1
-
-
-def _kept_together(candidate: Candidate, best: int, request: Request, kappa: float) -> Candidate:
+def _kept_together(candidate: Candidate, best: int, request: Request) -> Candidate:
     if candidate.cached_tokens >= ABOUT_BEST * best:
         return candidate
     read = max(request.prompt_tokens - candidate.cached_tokens, 1)
     twice_s = candidate.prefill_s * (best - candidate.cached_tokens) / read
-    return replace(candidate, affinity_s=kappa * twice_s)
+    return replace(candidate, affinity_s=KAPPA * twice_s)

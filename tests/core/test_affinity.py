@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from pairproxy.core.affinity import FORGETS_S, KAPPA, KEPT_ANCHORS, Affinity
+from pairproxy.core.affinity import FORGETS_S, KAPPA, MOST_PLACES, Affinity
 from pairproxy.core.models import BLOCK_TOKENS, Candidate, NodeId, Request
 from tests.core.told import A, B, C, ask, at
 
@@ -90,6 +90,16 @@ def test_a_faster_node_takes_more_of_the_new_prefixes() -> None:
     assert prices(affinity, place(B), place(C), when=1.0 + 10 * FORGETS_S)[C] > 0.0
 
 
+def test_what_is_remembered_has_an_end() -> None:
+    """The place that was used first is forgotten first."""
+    affinity = Affinity()
+    for number in range(MOST_PLACES):
+        affinity.sent(asked(), place(NodeId(f"n{number}")), 0.0)
+    assert prices(affinity, place(NodeId("n0")), place(C))[NodeId("n0")] > 0.0
+    affinity.sent(asked(), place(A), 0.0)
+    assert prices(affinity, place(NodeId("n0")), place(C)) == {NodeId("n0"): 0.0, C: 1e-6}
+
+
 def test_a_short_prompt_is_not_worth_a_slower_place() -> None:
     """No more is given for an even spread than reading the prompt takes."""
     affinity = Affinity()
@@ -98,37 +108,3 @@ def test_a_short_prompt_is_not_worth_a_slower_place() -> None:
         replace(place(node), prefill_s=0.01, decode_s=9.0, wait_s=wait) for node, wait in ((A, 0.0), (B, 0.1))
     ]
     assert [one.affinity_s for one in affinity.priced(asked(), short, 0.0)] == [0.0, 0.0]
-
-
-def test_what_many_ask_for_gets_more_homes() -> None:
-    """Once they would fill the slots of the places that hold it, the price falls with their number."""
-    affinity = Affinity()
-    home, other = place(A, 80), place(B)
-    before = prices(affinity, home, other)[B]
-    for number in range(400):
-        affinity.sent(asked((*PROMPT[:80], 1000 + number)), home, 0.0)
-    hot = prices(affinity, home, other)[B]
-    assert 0.0 < hot < before / 3
-    assert prices(affinity, place(A, 80, slots=100), other)[B] == pytest.approx(before)
-    assert prices(affinity, home, other, when=20 * FORGETS_S)[B] == pytest.approx(before)
-
-
-def test_heat_is_that_of_what_is_shared_not_of_what_all_share() -> None:
-    """Prompts that only begin alike do not make each other's own parts hot."""
-    affinity = Affinity()
-    for number in range(400):
-        affinity.sent(
-            asked((*PROMPT[:20], *range(1000 * number + 1000, 1000 * number + 1080))), place(A), 0.0
-        )
-    assert prices(affinity, place(A, 80), place(B))[B] == pytest.approx(KAPPA * 80 * BLOCK_TOKENS / 1000.0)
-
-
-def test_what_is_counted_has_an_end() -> None:
-    """The beginnings that were not asked for longest are forgotten."""
-    affinity = Affinity()
-    for _ in range(400):
-        affinity.sent(asked(), place(A, 80), 0.0)
-    hot = prices(affinity, place(A, 80), place(B))[B]
-    for number in range(KEPT_ANCHORS):
-        affinity.sent(asked((-1 - number,)), place(A), 0.0)
-    assert prices(affinity, place(A, 80), place(B))[B] > hot
