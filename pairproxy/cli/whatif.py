@@ -38,15 +38,8 @@ def whatif(
     Nothing is sent to any engine. How far the simulation is off on the run as it happened is told first.
     Examples: `pairproxy whatif --add box=4:2000:50`, `pairproxy whatif --faster box=2 --policy least-busy`.
     """
-    from pairproxy.core.errors import BadRequest
-    from pairproxy.core.whatif.replay import replay
-
     recording = _recording(home_or_default(home), run, file)
-    changes = _changes(recording, add or [], remove or [], faster or [], policy)
-    try:
-        found = replay(recording, changes)
-    except ValueError as error:
-        raise BadRequest(str(error)) from None
+    found = _replayed(recording, _changes(recording, add or [], remove or [], faster or [], policy))
     if as_json:
         import msgspec
 
@@ -56,6 +49,16 @@ def whatif(
     out = console()
     for line in _lines(recording, found):
         out.print(line, markup=False)
+
+
+def _replayed(recording: "Recording", changes: "Changes") -> "Replayed":
+    from pairproxy.core.errors import BadRequest
+    from pairproxy.core.whatif.replay import replay
+
+    try:
+        return replay(recording, changes)
+    except ValueError as error:
+        raise BadRequest(str(error)) from None
 
 
 def _recording(home: Path, run: str | None, file: Path | None) -> "Recording":

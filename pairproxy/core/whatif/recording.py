@@ -4,7 +4,7 @@ Prompts are not told by their hashes, which somebody could compare with those of
 many blocks each begins with that an earlier one had too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pairproxy.core.accounting.runs import Run
@@ -80,40 +80,39 @@ def record(
 ) -> Recording:
     """Write down a run of the node ``own``, with what it knows of the places."""
     pieces = pieces_of(run)
-    records = {record.id: record for record in run.records}
-    clients: dict[str, int] = {}
-    shared = _shared([piece.blocks for piece in pieces])
-    requests = []
-    for piece, (count, with_) in zip(pieces, shared, strict=True):
-        one = records[piece.attempt.request]
-        requests.append(
-            RecordedRequest(
-                model=piece.model,
-                arrived_s=piece.arrived_at - run.started_at,
-                service_s=piece.ended_at - piece.dispatched_at,
-                node=piece.place.node,
-                prompt_tokens=piece.unread if piece.blocks else piece.read,
-                output_tokens=piece.output,
-                max_output_tokens=one.max_output_tokens,
-                client=clients.setdefault(one.client, len(clients)),
-                after=piece.after,
-                think_s=piece.think_s,
-                blocks=len(piece.blocks),
-                shared_blocks=count,
-                shared_with=with_,
-                is_streaming=one.is_streaming,
-            )
-        )
     return Recording(
         run=run.id,
         node=own,
         policy=policy,
         makespan_s=_makespan_s(pieces),
-        requests=tuple(requests),
+        requests=tuple(_requests(run, pieces)),
         places=tuple(_place(place, places, kinds.get(place, ""), caches.get(place, 0)) for place in places),
         left_out=len(run.records) - len(pieces),
         names={node: name for node, name in names.items() if any(place.node == node for place in places)},
     )
+
+
+def _requests(run: Run, pieces: list[Piece]) -> Iterator[RecordedRequest]:
+    records = {record.id: record for record in run.records}
+    clients: dict[str, int] = {}
+    for piece, (count, holder) in zip(pieces, _shared([piece.blocks for piece in pieces]), strict=True):
+        one = records[piece.attempt.request]
+        yield RecordedRequest(
+            model=piece.model,
+            arrived_s=piece.arrived_at - run.started_at,
+            service_s=piece.ended_at - piece.dispatched_at,
+            node=piece.place.node,
+            prompt_tokens=piece.unread if piece.blocks else piece.read,
+            output_tokens=piece.output,
+            max_output_tokens=one.max_output_tokens,
+            client=clients.setdefault(one.client, len(clients)),
+            after=piece.after,
+            think_s=piece.think_s,
+            blocks=len(piece.blocks),
+            shared_blocks=count,
+            shared_with=holder,
+            is_streaming=one.is_streaming,
+        )
 
 
 def blocks_of(requests: tuple[RecordedRequest, ...]) -> list[tuple[int, ...]]:

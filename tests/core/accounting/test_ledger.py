@@ -175,16 +175,6 @@ def test_the_first_byte_is_the_first() -> None:
     assert told.only.ttft_s == 1.0
 
 
-def test_of_two_attempts_at_once_the_one_that_answers_is_the_final_one() -> None:
-    """When a straggler is rescued, the attempt that finishes gives the place and the other is cancelled."""
-    told = Told()
-    told.arrived(0.0, "r", dispatch("r", A))
-    told.ledger.record(TimePassed(4.0), [dispatch("r", B, number=2)])
-    told.finished(6.0, "r", number=2)
-    assert [(one.number, one.end) for one in told.only.attempts] == [(1, "cancelled"), (2, "done")]
-    assert told.only.place == at(B)
-
-
 def test_an_id_that_is_open_already_is_overlooked() -> None:
     """A second arrival under an open id, and what becomes of it, does not touch the first."""
     told = Told()

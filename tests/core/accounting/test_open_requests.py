@@ -1,7 +1,8 @@
 from pairproxy.core.accounting.open_requests import LIMIT_ATTEMPTS, OpenRequest
 from pairproxy.core.errors import SlotsTaken
+from pairproxy.core.events import TimePassed
 from pairproxy.core.models import Outcome, Usage
-from tests.core.accounting.conversation import A, Told, asked, dispatch
+from tests.core.accounting.conversation import A, B, Told, asked, at, dispatch
 
 
 def test_the_attempts_of_a_request_are_bounded() -> None:
@@ -32,3 +33,13 @@ def test_the_record_takes_over_what_the_request_said() -> None:
     record = OpenRequest(request, 1.0).close(3.0, Outcome.CANCELLED, Usage())
     assert (record.chain, record.prefix, record.prompt_tokens) == ("c", (1, 2), request.prompt_tokens)
     assert (record.max_output_tokens, record.is_streaming) == (None, True)
+
+
+def test_of_two_attempts_at_once_the_one_that_answers_is_the_final_one() -> None:
+    """When a straggler is rescued, the attempt that finishes gives the place and the other is cancelled."""
+    told = Told()
+    told.arrived(0.0, "r", dispatch("r", A))
+    told.ledger.record(TimePassed(4.0), [dispatch("r", B, number=2)])
+    told.finished(6.0, "r", number=2)
+    assert [(one.number, one.end) for one in told.only.attempts] == [(1, "cancelled"), (2, "done")]
+    assert told.only.place == at(B)
