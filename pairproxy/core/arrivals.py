@@ -62,6 +62,7 @@ class Arrivals:
             full = f"{len(knows.queue)} requests are waiting already; try again in a moment."
             return QueueFull(full, retry_after_s=knows.retry_after(event.at))
         knows.queue.append(waiting)
+        knows.chains.arrived(request, event.at)
         return None
 
 

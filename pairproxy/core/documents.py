@@ -121,6 +121,7 @@ class EngineState:
     frees_in_s: tuple[float, ...]  # expected seconds until each slot busy with others' requests is free
     replicas: tuple[ReplicaState, ...]
     prefixes: PrefixNews | None = None  # None: nothing new, or none are kept
+    cache_tokens: int | None = None  # of prompts that it keeps beside its slots; None: it does not say
     cache_confidence: float = 1.0  # tokens found in its cache for each that the prefixes promise
     promises: tuple[Promise, ...] = ()
     asks: bool = False  # its slots are promised: the reader says in ``wanted`` that it wants one, and waits

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from pairproxy.core.asking import Asking
 from pairproxy.core.avoidance import Avoidance
+from pairproxy.core.chain_homes import ChainHomes
+from pairproxy.core.chains import ChainTable
 from pairproxy.core.costs import Costs
 from pairproxy.core.local import LocalEngines
 from pairproxy.core.models import NodeId, RequestId
@@ -41,7 +43,9 @@ class Knowledge:
         self.promises = PromiseBook()
         self.asking = Asking(own, self.nodes, self.running)
         self.pricing = Pricing(self.local, self.nodes, self.running, self.avoidance, self.promises)
-        self.planner = Planner(rules.policy, self.pricing, self.asking)
+        self.chains = ChainTable()
+        homes = ChainHomes(self.chains, self.pricing, self.local, self.nodes, self.running)
+        self.planner = Planner(rules.policy, self.pricing, self.asking, homes)
         self.queue = RequestQueue(rules.queue_timeout_s)
         self.served: dict[RequestId, Waiting] = {}  # dispatched, not over
         self.is_draining = False

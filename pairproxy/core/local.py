@@ -208,5 +208,6 @@ class LocalEngines:
                 ReplicaState(replica, is_loaded, self.rates(report.engine, replica.model))
                 for replica, is_loaded in report.replicas
             ),
+            cache_tokens=report.cache_tokens,
             foreign=self.foreign.lost(report.engine, max(report.slots, 1)),
         )

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pairproxy.core.asking import Asking
+from pairproxy.core.chain_homes import ChainHomes
 from pairproxy.core.errors import ModelNotFound, PairproxyError, SlotsTaken
 from pairproxy.core.models import Candidate, Decision, ModelName, Place
 from pairproxy.core.policies import POLICIES
@@ -24,11 +25,12 @@ class Placed:
 class Planner:
     """Plans with one policy; ties are broken in turn."""
 
-    def __init__(self, policy: str, pricing: Pricing, asking: Asking) -> None:
+    def __init__(self, policy: str, pricing: Pricing, asking: Asking, chains: ChainHomes) -> None:
         self._name = policy
         self._policy = POLICIES[policy]
         self._pricing = pricing
         self._asking = asking
+        self._chains = chains
         self._turn = 0
 
     def walk(self, queue: Iterable[Waiting], at: float) -> tuple[list[Placed], deque[Waiting]]:
@@ -39,6 +41,7 @@ class Planner:
         occupancies = self._pricing.occupancies(at) if queue else {}
         held: list[Place] = []
         self._asking.begin()
+        self._chains.settle(queue, at)
         placed: list[Placed] = []
         rest: deque[Waiting] = deque()
         for waiting in queue:
@@ -48,6 +51,7 @@ class Planner:
             if not candidates:
                 rest.append(waiting)
                 continue
+            candidates = self._chains.priced(waiting.request, candidates)
             pick, reason = self._policy(candidates, self._turn)
             if pick.is_free and self._asking.may_send(pick.place, at):
                 placed.append(self._place(waiting, candidates, pick, reason))

@@ -19,10 +19,10 @@ def fastest_finish(candidates: Sequence[Candidate], turn: int) -> tuple[Candidat
     Done even if the reply is long: a slow node that got one would hold up all that was asked with it, and
     then one node alone would have been faster.
     """
-    best = min(
-        _rotated(candidates, turn),
-        key=lambda candidate: candidate.finish_s + candidate.margin_s + candidate.affinity_s,
-    )
+    homes = _homes(candidates, turn)
+    best = min(homes, key=lambda candidate: candidate.finish_s + candidate.margin_s + candidate.affinity_s)
+    if len(homes) < len(candidates):
+        return best, f"its chain goes on here, this step until {best.finish_s:.2f} s from now"
     return best, f"finishes first, in {best.finish_s:.2f} s"
 
 
@@ -37,6 +37,12 @@ def least_busy(candidates: Sequence[Candidate], turn: int) -> tuple[Candidate, s
 def local_only(candidates: Sequence[Candidate], turn: int) -> tuple[Candidate, str]:
     """This machine and no other; the scheduler hands over local candidates only."""
     return fastest_finish(candidates, turn)[0], "this machine only"
+
+
+def _homes(candidates: Sequence[Candidate], turn: int) -> Sequence[Candidate]:
+    """Those at which the request's chain is done soonest; all of them where it is in no chain, or in any."""
+    least_s = min(candidate.chain_s for candidate in candidates)
+    return [one for one in _rotated(candidates, turn) if one.chain_s <= least_s]
 
 
 def _rotated(candidates: Sequence[Candidate], turn: int) -> Sequence[Candidate]:

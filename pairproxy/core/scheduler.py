@@ -216,6 +216,7 @@ class Scheduler:
         request, attempt = waiting.request, AttemptId(waiting.request.id, waiting.attempts)
         rates, is_cold = pricing.rates(pick.place, request.model), pick.load_s > 0.0
         self._knows.served[request.id] = waiting
+        self._knows.chains.sent(request.id, pick.place)
         pricing.runners.sent(pick.place, request)
         pricing.affinity.sent(request, pick, at)
         held = 0
@@ -233,6 +234,7 @@ class Scheduler:
     def _refuse_overdue(self, at: float, commands: list[Command]) -> None:
         queue = self._knows.queue
         for waiting in queue.take_overdue(at, self._knows.place_finder(at)):
+            self._knows.chains.ended(waiting.request.id, at)
             late = stopping() if queue.is_closed else self._too_late(waiting, at)
             commands.append(Refuse(waiting.request.id, waiting.last_error or late))
 

@@ -54,6 +54,7 @@ def request_of(
         engine=engine,
         prefix=wanted.blocks,
         chain=wanted.chain,
+        needs=frozenset({"tools"}) if wanted.brings_tools else frozenset(),
     )
 
 

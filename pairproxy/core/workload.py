@@ -97,6 +97,7 @@ class SimRequest:
     reply_blocks: tuple[int, ...] = ()
     run: str | None = None
     chain: str = ""
+    brings_tools: bool = False  # as each request of an agent does
     is_streaming: bool = True
 
     @property

@@ -4,6 +4,8 @@ import pytest
 
 from pairproxy.core.asking import Asking
 from pairproxy.core.avoidance import Avoidance
+from pairproxy.core.chain_homes import ChainHomes
+from pairproxy.core.chains import ChainTable
 from pairproxy.core.costs import Costs
 from pairproxy.core.errors import ModelNotFound, SlotsTaken
 from pairproxy.core.local import LocalEngines
@@ -29,7 +31,8 @@ def planner(*running: Running, node_b: bool = True) -> Planner:
     if node_b:
         nodes.report(document(B, rates=FAST, frees=(2.0,)), 0.0)
     pricing = Pricing(local, nodes, table, Avoidance(), PromiseBook())
-    return Planner("fastest-finish", pricing, Asking(A, nodes, table))
+    chains = ChainHomes(ChainTable(), pricing, local, nodes, table)
+    return Planner("fastest-finish", pricing, Asking(A, nodes, table), chains)
 
 
 def test_the_walk_parts_who_goes_from_who_waits() -> None:

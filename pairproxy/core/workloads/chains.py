@@ -46,6 +46,7 @@ class Chain:
     common_tokens: int = 0
     begins_s: float = 0.0
     name: str = ""  # that the client gives; "": none, the scheduler must see for itself
+    brings_tools: bool = True  # as an agent does with each request; a chat does not
 
 
 class Script:
@@ -84,6 +85,7 @@ class Script:
                     blocks=tuple(text[:blocks]),
                     reply_blocks=tuple(text[blocks:]),
                     chain=chain.name,
+                    brings_tools=chain.brings_tools,
                 )
             )
         last = len(self.requests) - 1
@@ -130,7 +132,7 @@ def chat(random: Random, begins_s: float, start: int = 1) -> Chain:
         output = min(draw_output(random, 120.0, 0.6), 500)
         steps.append(Step(prompt, output, random.uniform(3.0, 12.0) if index else 0.0))
         prompt += output + random.randint(20, 150)
-    return Chain(tuple(steps), start, 192, begins_s)
+    return Chain(tuple(steps), start, 192, begins_s, brings_tools=False)
 
 
 def fan_out(random: Random, origin: NodeId, sub_agents: int) -> list[SimRequest]:
