@@ -16,7 +16,7 @@ def test_the_queue_is_as_full_as_is_said() -> None:
 
 
 def test_a_decision_takes_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The median of a few."""
+    """The mean of a few."""
     monkeypatch.setattr(overhead, "TURNS", 3)
     assert 0 < decision_s(2) < 10
 
