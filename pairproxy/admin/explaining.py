@@ -95,4 +95,5 @@ def _candidate(one: models.Candidate) -> Candidate:
         cached_tokens=one.cached_tokens,
         in_flight=one.in_flight,
         slots=one.slots,
+        alone_s=one.alone_s,
     )

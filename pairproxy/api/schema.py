@@ -93,6 +93,7 @@ class Candidate(msgspec.Struct, frozen=True):
     cached_tokens: int
     in_flight: int
     slots: int
+    alone_s: float = 0.0  # what decode_s would be with no company
 
 
 class AttemptStory(msgspec.Struct, frozen=True):

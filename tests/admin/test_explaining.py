@@ -1,6 +1,10 @@
+from dataclasses import fields
+
 import pytest
 
 from pairproxy.admin.explaining import explain, find
+from pairproxy.api.schema import Candidate
+from pairproxy.core import models
 from pairproxy.core.errors import BadRequest, BrokenReply, NotRemembered, QueueFull
 from pairproxy.core.models import NodeId, Usage
 from tests.core.accounting.conversation import A, B, Told, asked, dispatch, refuse
@@ -89,3 +93,9 @@ def test_an_old_decision_is_forgotten_and_its_reason_is_not() -> None:
     (attempt,) = explain(story.only, {}, 6.0).attempts
     assert (attempt.policy, attempt.candidates, attempt.predicted_end_s) == (None, (), None)
     assert attempt.reason == "finishes first"
+
+
+def test_every_term_of_a_price_is_told() -> None:
+    """What the scheduler adds to a candidate, `explain` must show."""
+    terms = {field.name for field in fields(models.Candidate) if field.name.endswith("_s")}
+    assert terms <= set(Candidate.__struct_fields__)

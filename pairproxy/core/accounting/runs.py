@@ -1,7 +1,8 @@
 """Records -> runs: requests that belong together, on which speedup is reported.
 
 A run is named by its client (the ``run`` of its requests), or else found: requests of one client belong
-together while something of it is in flight, and across pauses of at most ``idle_gap_s``.
+together while something of it is in flight, and across pauses of at most ``idle_gap_s``; across longer ones
+if the next request goes on with the prompt of one of them, as a chain does after a long tool.
 """
 
 from collections import defaultdict
@@ -12,6 +13,8 @@ from itertools import pairwise
 from pairproxy.core.accounting.records import RequestRecord
 
 IDLE_GAP_S = 5.0  # an agent's tool step between two requests takes seconds; a person who reads takes longer
+TOOL_GAP_S = 60.0  # the same where the next request goes on with one of the run: a tool may run tests
+NAMED_GAP_S = 3600.0  # a job of the same name that comes again is another run
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,9 @@ def group_runs(records: Iterable[RequestRecord], idle_gap_s: float = IDLE_GAP_S)
         if record.origin is None:
             group = unnamed[record.client] if record.run is None else named[record.run]
             group.append(record)
-    runs = [Run(name, name, tuple(group)) for name, group in named.items()]
+    runs = [
+        Run(name, name, tuple(part)) for name, group in named.items() for part in _split(group, NAMED_GAP_S)
+    ]
     for group in unnamed.values():
         runs += [Run(part[0].id, None, tuple(part)) for part in _split(group, idle_gap_s)]
     return tuple(sorted(runs, key=lambda run: (run.ended_at, run.started_at)))
@@ -70,9 +75,19 @@ def _split(records: list[RequestRecord], idle_gap_s: float) -> list[list[Request
     parts: list[list[RequestRecord]] = []
     busy_until = 0.0
     for record in records:
-        if not parts or record.arrived_at - busy_until > idle_gap_s:
+        pause_s = record.arrived_at - busy_until
+        if not parts or (
+            pause_s > idle_gap_s and not (pause_s <= TOOL_GAP_S and _goes_on(parts[-1], record))
+        ):
             parts.append([])
             busy_until = record.ended_at
         parts[-1].append(record)
         busy_until = max(busy_until, record.ended_at)
     return parts
+
+
+def _goes_on(part: list[RequestRecord], record: RequestRecord) -> bool:
+    """Whether a request begins with the whole prompt of one of these, or its client named their chain."""
+    ends = {last.prefix[-1] for last in part if last.prefix and len(last.prefix) < len(record.prefix)}
+    is_named = bool(record.chain) and any(last.chain == record.chain for last in part)
+    return is_named or not ends.isdisjoint(record.prefix)

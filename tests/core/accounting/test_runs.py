@@ -59,6 +59,29 @@ def test_clients_are_apart_and_names_are_together() -> None:
     assert (runs[-1].id, runs[-1].name) == ("job", "job")
 
 
+def test_a_long_tool_does_not_end_a_run() -> None:
+    """The next step of a chain belongs to it, known by its prompt or its name; after a minute it does not."""
+    first = served("x", 0.0, 0.0, 2.0, prefix=(1, 2))
+    step = served("y", 40.0, 40.0, 41.0, prefix=(1, 2, 3))
+    other = served("z", 40.0, 40.0, 41.0, prefix=(7, 8, 9))
+    late = served("y", 70.0, 70.0, 71.0, prefix=(1, 2, 3))
+    assert ids(group_runs([first, step])) == [["x", "y"]]
+    assert ids(group_runs([first, other])) == [["x"], ["z"]]
+    assert ids(group_runs([first, late])) == [["x"], ["y"]]
+    named = [served(name, at, at, at + 1.0, chain="c") for name, at in (("x", 0.0), ("y", 30.0))]
+    assert ids(group_runs(named)) == [["x", "y"]]
+
+
+def test_a_name_that_comes_again_is_another_run() -> None:
+    """A nightly job is a run each night, not one that lasts for weeks."""
+    first, second = (
+        served(name, at, at, at + 9.0, run="nightly") for name, at in (("x", 0.0), ("y", 86400.0))
+    )
+    runs = group_runs([first, second])
+    assert ids(runs) == [["x"], ["y"]]
+    assert [run.name for run in runs] == ["nightly", "nightly"]
+
+
 def test_the_requests_of_peers_are_their_origin_s_to_report() -> None:
     """A request that came from a peer is in no run of this node."""
     assert group_runs([served("guest", 0.0, 0.0, 1.0, origin=B)]) == ()
