@@ -21,6 +21,7 @@ from pairproxy.config import (
 )
 from pairproxy.core.errors import ConfigError, EngineUnavailable, PortTaken, StoreError
 from pairproxy.daemon import Daemon
+from pairproxy.speeds import FILE as SPEEDS_FILE
 from tests.support.asking import Asker, Got
 from tests.support.running import run_async
 
@@ -81,6 +82,23 @@ def test_it_serves_from_the_moment_it_says_so_until_it_is_stopped(home: Path) ->
             got = await ask(file, tokens=3)
             assert (got.status, len(got.lines())) == (200, 4)
         assert not (home / DAEMON_FILE).exists()
+
+    run_async(scene())
+
+
+def test_what_one_life_learned_is_known_in_the_next(home: Path) -> None:
+    """It is kept in a private file when the daemon stops, and read before it answers."""
+
+    async def scene() -> None:
+        async with running(home) as (_, file):
+            await ask(file, tokens=3)
+        assert stat.S_IMODE((home / SPEEDS_FILE).stat().st_mode) == 0o600
+        kept = msgspec.json.decode((home / SPEEDS_FILE).read_bytes())
+        assert [(one["model"], one["tokens"]) for one in kept["lengths"]] == [("paced:1b", [3])]
+        async with running(home) as (_, file):
+            await ask(file, tokens=5)
+        kept = msgspec.json.decode((home / SPEEDS_FILE).read_bytes())
+        assert [one["tokens"] for one in kept["lengths"]] == [[3, 5]]
 
     run_async(scene())
 
