@@ -52,13 +52,14 @@ def explain(record: RequestRecord, names: Mapping[str, str], at: float) -> Expla
         prompt_tokens=record.usage.prompt_tokens,
         cached_tokens=record.usage.cached_tokens,
         output_tokens=record.usage.output_tokens,
-        attempts=tuple(_attempt(attempt, record.arrived_at) for attempt in record.attempts),
+        attempts=tuple(_attempt(attempt, record) for attempt in record.attempts),
         names=dict(names),
+        is_streaming=record.is_streaming,
     )
 
 
-def _attempt(attempt: AttemptRecord, arrived_at: float) -> AttemptStory:
-    decision, priced = attempt.decision, attempt.priced
+def _attempt(attempt: AttemptRecord, record: RequestRecord) -> AttemptStory:
+    decision, priced, arrived_at = attempt.decision, attempt.priced, record.arrived_at
     sent_s = attempt.dispatched_at - arrived_at
     return AttemptStory(
         number=attempt.number,
@@ -70,13 +71,16 @@ def _attempt(attempt: AttemptRecord, arrived_at: float) -> AttemptStory:
         dispatched_s=sent_s,
         first_byte_s=None if attempt.first_byte_at is None else attempt.first_byte_at - arrived_at,
         ended_s=attempt.ended_at - arrived_at,
-        predicted_first_byte_s=(
-            None if priced is None else sent_s + priced.wait_s + priced.load_s + priced.prefill_s
-        ),
+        predicted_first_byte_s=None if priced is None else sent_s + _first_byte_s(priced, record),
         predicted_end_s=None if priced is None else sent_s + priced.finish_s,
         predicted_cached_tokens=None if priced is None else priced.cached_tokens,
         candidates=tuple(_candidate(one) for one in (decision.candidates if decision else ())),
     )
+
+
+def _first_byte_s(priced: models.Candidate, record: RequestRecord) -> float:
+    """A reply that comes in one piece comes when it is complete."""
+    return priced.finish_s - (priced.decode_s if record.is_streaming else 0.0)
 
 
 def _candidate(one: models.Candidate) -> Candidate:

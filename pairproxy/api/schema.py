@@ -134,6 +134,7 @@ class Explanation(msgspec.Struct, frozen=True):
     output_tokens: int | None
     attempts: tuple[AttemptStory, ...]
     names: dict[str, str]
+    is_streaming: bool = True  # False: its reply comes in one piece, so its first byte is its end
 
 
 class Record(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
@@ -99,3 +99,13 @@ def test_every_term_of_a_price_is_told() -> None:
     """What the scheduler adds to a candidate, `explain` must show."""
     terms = {field.name for field in fields(models.Candidate) if field.name.endswith("_s")}
     assert terms <= set(Candidate.__struct_fields__)
+
+
+def test_a_reply_in_one_piece_is_predicted_to_begin_when_it_ends() -> None:
+    """There is no byte of it before."""
+    story = Told()
+    story.arrived(0.0, replace(asked("r"), is_streaming=False), dispatch("r", A, finish_s=7.0))
+    story.finished(6.0, "r")
+    found = explain(story.only, {}, 6.0)
+    assert not found.is_streaming
+    assert found.attempts[0].predicted_first_byte_s == found.attempts[0].predicted_end_s == 7.0
