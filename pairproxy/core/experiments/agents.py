@@ -133,7 +133,7 @@ CASES: tuple[Case, ...] = (
                 Target("speedup", "p50"),
                 *_SHOWN,
             ),
-            seeds=60,
+            seeds=40,
             quick=2,
         )
         for slots in (1, 4)

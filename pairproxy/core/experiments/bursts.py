@@ -233,7 +233,7 @@ CASES: tuple[Case, ...] = (
             Target("speedup", "min", at_least=1.85),
             Target("hit of the ideal", "mean", at_least=0.88),
         ),
-        seeds=20,
+        seeds=10,
         quick=1,
     ),
     *(

@@ -1,10 +1,43 @@
 """All experiments, in the order in which they are shown."""
 
 from pairproxy.core.experiments import accounting, agents, bursts, faults, loads, prefixes
-from pairproxy.core.experiments.verdicts import Case
+from pairproxy.core.experiments.protocol import storm
+from pairproxy.core.experiments.setup import Setup
+from pairproxy.core.experiments.verdicts import Case, Measured, Target
+
+STORM_EVENTS = 10_000  # of one seed: a hundred seeds are a million
+IDLE_S = 1.1  # for which a slot may stay free while somebody wants it
+STARVING_S = 10.0  # after which an origin must have got a slot while others got theirs
+
+
+def _storm(seed: int, _: Setup) -> Measured:
+    """The policy under test has no part in it: these are rules of the protocol."""
+    result = storm(seed, STORM_EVENTS)
+    return {
+        "rules broken": len(result.broken),
+        "idle_s": result.most_idle_s,
+        "waited_s": result.most_waited_s,
+        "refused": result.refused / max(result.dispatches, 1),
+    }
+
+
+STORM = Case(
+    "E10",
+    "10,000 random events between four schedulers, with loss, doubles, delays and restarts",
+    _storm,
+    (
+        Target("rules broken", "max", at_most=0.0, is_hard=True),
+        Target("idle_s", "max", at_most=IDLE_S),
+        Target("waited_s", "max", at_most=STARVING_S),
+        Target("refused", "mean", at_most=0.05),
+    ),
+    seeds=20,
+    quick=1,
+)
 
 
 def every_case() -> list[Case]:
     """E1-E19 as far as the simulator can show them, then those of the second study (S10)."""
-    cases = [*bursts.CASES, *prefixes.CASES, *faults.CASES, *loads.CASES, *agents.CASES, *accounting.CASES]
+    parts = (bursts, prefixes, faults, loads, agents, accounting)
+    cases = [*(case for part in parts for case in part.CASES), STORM]
     return sorted(cases, key=lambda case: (case.experiment[0], int(case.experiment[1:])))

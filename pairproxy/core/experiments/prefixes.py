@@ -19,8 +19,8 @@ PREFIX_TOKENS = 8000
 PREFIXES = 64
 CACHED_PREFIXES = 16  # of one node: a quarter of them
 CACHE_TOKENS = CACHED_PREFIXES * (PREFIX_TOKENS + 500)
-REQUESTS = 500
-WARM = 150  # requests in which the caches fill; what is reported comes after them
+REQUESTS = 350
+WARM = 120  # requests in which the caches fill; what is reported comes after them
 STEADY_LOAD = 0.6  # of what least-busy could do with a quarter of the prompts cached
 BLIND = "least-busy"
 
@@ -62,7 +62,7 @@ def _long_prefixes(seed: int, setup: Setup) -> Measured:
 def _chats(seed: int, setup: Setup) -> Measured:
     nodes = equal(NODES, 4, cache_tokens=60_000)
     random = Random(seed)
-    chains = [chat(random, random.uniform(0.0, 60.0)) for _ in range(160)]
+    chains = [chat(random, random.uniform(0.0, 60.0)) for _ in range(70)]
     requests = played(chains, [node.node for node in nodes[:4]], client="chat")
     at_once = [replace(one, at=0.0, think_s=0.0) for one in requests]
     ours, blind = (simulate(nodes, requests, setup.rules(policy), seed) for policy in ("", BLIND))
@@ -157,7 +157,7 @@ CASES: tuple[Case, ...] = (
                 Target("refused", "mean", at_most=0.05),
             ),
             seeds=8,
-            quick=1,
+            quick=int(origins == 4),
         )
         for origins in (2, 4, 8)
     ),
