@@ -2,7 +2,7 @@
 
 Reading a prompt a second time, while another place holds its beginning, takes room from other prefixes there
 and time from whoever runs there. A prefix that many ask for gets more homes all the same: waiting has its
-price too. One that nobody holds goes, among places that are about equally good, to the one that got the fewest
+price too. One that nobody holds goes, among places about equally good, to the one that got the fewest
 such tokens lately for its speed: then prefixes do not crowd each other out.
 """
 

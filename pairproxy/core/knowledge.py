@@ -8,6 +8,7 @@ from pairproxy.core.avoidance import Avoidance
 from pairproxy.core.chain_homes import ChainHomes
 from pairproxy.core.chains import ChainTable
 from pairproxy.core.costs import Costs
+from pairproxy.core.discipline import Discipline
 from pairproxy.core.local import LocalEngines
 from pairproxy.core.models import NodeId, RequestId
 from pairproxy.core.nodes import STALE_S, NodeTable
@@ -47,6 +48,7 @@ class Knowledge:
         homes = ChainHomes(self.chains, self.pricing, self.local, self.nodes, self.running)
         self.planner = Planner(rules.policy, self.pricing, self.asking, homes)
         self.queue = RequestQueue(rules.queue_timeout_s)
+        self.discipline = Discipline()
         self.served: dict[RequestId, Waiting] = {}  # dispatched, not over
         self.is_draining = False
 

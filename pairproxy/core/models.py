@@ -90,6 +90,27 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
+class Outline:
+    """Where two prompts part, without their text: their lines by a digest and their length.
+
+    Long lines count as several (core.dialects.reading_outline). ``parts`` name the first line of each part.
+    """
+
+    parts: tuple[tuple[str, int], ...]
+    lines: tuple[int, ...]
+
+    @staticmethod
+    def bytes_of(line: int) -> int:
+        """The length of a line, in bytes of UTF-8."""
+        return line & 0xFFFF
+
+    def place_of(self, line: int) -> tuple[str, int]:
+        """(part, byte in it) at which a line begins."""
+        name, first = [self.parts[0], *(part for part in self.parts if part[1] <= line)][-1]
+        return name, sum(map(self.bytes_of, self.lines[first:line]))
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """What a client asked, as far as choosing a node needs it. Holds no text of the prompt."""
 
@@ -113,6 +134,7 @@ class Request:
     unloads: bool = False  # it asks for no reply, only that the model be unloaded
     prefix: tuple[int, ...] = ()  # chained hashes of the prompt's full blocks (core.prefixes), first to last
     chain: str = ""  # a name the client gave to the chain it belongs to; "": none
+    outline: Outline | None = None  # of a prompt that is long enough to be worth a cache
     coding: str = ""  # how its body is encoded ("gzip"); engines differ in which of them they read
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Set
 
 from pairproxy.core.arrivals import Arrivals, stopping
 from pairproxy.core.commands import BreakOff, Command, Dispatch, Enqueue, Refuse
+from pairproxy.core.discipline import Finding
 from pairproxy.core.documents import StateDocument
 from pairproxy.core.endings import Endings
 from pairproxy.core.errors import NodeGone, PairproxyError, QueueTimeout
@@ -109,6 +110,11 @@ class Scheduler:
         """Requests in the queue."""
         return len(self._knows.queue)
 
+    @property
+    def findings(self) -> list[Finding]:
+        """Which clients throw away what is cached, and where their prompts part; the costliest first."""
+        return self._knows.discipline.findings()
+
     def places(self, at: float) -> KnownPlaces:
         """Every place that takes work now: its slots, and its rates for each model it holds."""
         return self._knows.pricing.known_places(at)
@@ -176,6 +182,8 @@ class Scheduler:
                 pass
 
     def _arrive(self, event: RequestArrived, commands: list[Command]) -> None:
+        if event.request.origin is None:
+            self._knows.discipline.look(event.request)
         judged = self._arrivals.take_in(event)
         if isinstance(judged, Placed):
             self._sharing.used(judged.pick.place.engine, event.request, event.at)

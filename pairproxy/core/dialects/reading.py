@@ -89,6 +89,7 @@ def _read_json(request: Request, row: Inference, fields: Fields, kind: str) -> R
     prompt = measure(fields)
     options = reading_options.read(request.dialect, fields)
     keeping = keeping_of(request.path, fields)
+    prefix, outline = prefix_of(fields) if row.has_output else ((), None)
     read = replace(
         request,
         is_streaming=reading_options.flag(fields, "stream", row.streams) and row.has_output,
@@ -100,7 +101,8 @@ def _read_json(request: Request, row: Inference, fields: Fields, kind: str) -> R
         is_load=keeping.loads,
         unloads=keeping.unloads,
         stays=reading_ties.tie(row.dialect, fields, prompt, kind),
-        prefix=prefix_of(fields) if row.has_output else (),
+        prefix=prefix,
+        outline=outline,
     )
     return _named(read, text_of(fields.get("model")))
 

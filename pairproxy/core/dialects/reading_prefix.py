@@ -6,14 +6,16 @@ dialects need not agree. They are the same on every node and in every life of a 
 """
 
 import struct
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
 from pairproxy.core.dialects.reading_json import Fields
+from pairproxy.core.dialects.reading_outline import outline_of
 from pairproxy.core.dialects.reading_prompt import MEDIA_TOKENS
-from pairproxy.core.models import BLOCK_TOKENS
+from pairproxy.core.models import BLOCK_TOKENS, Outline
 
 CHARACTERS_PER_TOKEN = 4  # as prompts are measured (reading), so that both are wrong in the same way
 BLOCK_BYTES = BLOCK_TOKENS * CHARACTERS_PER_TOKEN  # of UTF-8
@@ -31,6 +33,7 @@ MEDIA = frozenset({
 UNREAD = frozenset({"cache_control"})
 """What tells the engine something beside the prompt, and moves from message to message."""
 
+OUTLINED_BLOCKS = 16  # a thousand tokens; what is lost of shorter prompts is not worth a word
 _START = bytes(8)
 _DEPTH = 6  # a text in a result of a tool in a message is at 5; what is deeper is written as JSON
 _FIELD, _ITEM = b"\x1f", b"\x1e"  # never in a text that a person writes
@@ -38,12 +41,14 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-def prefix_of(fields: Fields) -> tuple[int, ...]:
-    """64-bit hashes, each of a full block of BLOCK_BYTES and all before it; () for what cannot be read."""
+def prefix_of(fields: Fields) -> tuple[tuple[int, ...], Outline | None]:
+    """The hashes of the full blocks of a prompt (chained) and its outline; nothing if it cannot be read."""
     try:
-        return chained(_canonical(fields))
+        writer = _written(fields)
     except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
-        return ()
+        return (), None
+    hashes = chained(b"".join(writer.pieces))
+    return hashes, outline_of(writer.parts()) if len(hashes) >= OUTLINED_BLOCKS else None
 
 
 def chained(text: bytes) -> tuple[int, ...]:
@@ -56,18 +61,25 @@ def chained(text: bytes) -> tuple[int, ...]:
     return struct.unpack(f">{count}Q", b"".join(found))
 
 
-def _canonical(fields: Fields) -> bytes:
+def _written(fields: Fields) -> "_Writer":
     """The text of a prompt. Tools are taken as they are spelled: a client spells them the same each time."""
     writer = _Writer()
     for key in FIRST:
         if key in fields:
+            writer.begin(key)
             writer.add(bytes(fields[key]))
     for key in SYSTEM + LAST:
         value = fields.get(key)
         if value is not None and len(memoryview(value)) <= JSON_BYTES:
             writer.add(_ITEM + key.encode() + _ITEM)
+            writer.begin("system prompt" if key in SYSTEM else key)
             writer.write({key: _decode(value)} if key in MEDIA else _decode(value), 0)
-    return b"".join(writer.pieces)
+    return writer
+
+
+def _name_of(message: Any, number: int) -> str:
+    is_system = isinstance(message, dict) and message.get(ROLE) == "system"
+    return "system prompt" if is_system else f"message {number}"
 
 
 class _Writer:
@@ -76,6 +88,16 @@ class _Writer:
     def __init__(self) -> None:
         self.pieces: list[bytes] = []
         self._size = 0
+        self._begun: list[tuple[str, int]] = []
+
+    def begin(self, part: str) -> None:
+        self._begun.append((part, len(self.pieces)))
+
+    def parts(self) -> Iterator[tuple[str, bytes]]:
+        """The text of each part with its name."""
+        ends = [first for _, first in self._begun[1:]] + [len(self.pieces)]
+        for (part, first), end in zip(self._begun, ends, strict=True):
+            yield part, b"".join(self.pieces[first:end])
 
     def add(self, piece: bytes) -> None:
         self.pieces.append(piece)
@@ -87,7 +109,9 @@ class _Writer:
         if isinstance(value, str):
             self.add(value.encode("utf-8", "surrogatepass"))
         elif isinstance(value, list) and depth < _DEPTH and (not value or isinstance(value[0], str | dict)):
-            for item in value:
+            for number, item in enumerate(value, 1):
+                if depth == 0:
+                    self.begin(_name_of(item, number))
                 self._write_item(item, depth + 1)
         elif isinstance(value, dict) and depth < _DEPTH:
             self._write_fields(value, depth + 1)

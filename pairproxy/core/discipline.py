@@ -1,0 +1,108 @@
+"""Finds clients that throw away what is cached: their prompts share most of their text, but not its start.
+
+A prompt is compared with the last few of the same client by digests of its lines (Request.outline). What
+comes after the first line that differs is read again each time, however much of it is the same. No text is
+kept here.
+"""
+
+from collections import Counter, OrderedDict, deque
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from pairproxy.core.models import ModelName, Outline, Request
+
+BYTES_PER_TOKEN = 4  # as prompts are measured
+MIN_LOST_TOKENS = 512  # each time; less is not worth a person's attention
+SHARED_PART = 0.5  # of a prompt whose lines are found in an earlier one, but behind a line that differs
+REMEMBERED = 8  # prompts of one client and model: its tools and sub-agents ask by turns
+MOST_CLIENTS = 64  # whose prompts are remembered: 10 KB each prompt; least recently seen first out
+MOST_FINDINGS = 64  # kept; the one seen least recently goes first
+MIN_TIMES = 2  # once may be a new version of a prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Where the prompts of a client part early, how often, and what that costs each time."""
+
+    client: str
+    model: ModelName
+    part: str  # tools, system, message 1 ...
+    character: int  # of that part, at which the line begins that differed last
+    times: int
+    lost_tokens: int  # read again each time although an earlier prompt had them, on average; at least
+
+    @property
+    def sentence(self) -> str:
+        """For a person."""
+        where = f"the {self.part}" if self.part in ("system prompt", "tools") else self.part
+        return (
+            f"Requests from {self.client or 'one client'} for {self.model} differ in the line at character "
+            f"{self.character} of {where}, which throws away {self.lost_tokens:,} cached tokens each time. "
+            "Put what changes at the end."
+        )
+
+
+class _Compared(NamedTuple):
+    """A prompt beside an earlier one: the nearest has the most bytes in common with it."""
+
+    common_bytes: int
+    lost_bytes: int  # of these, the ones behind the first line that differs
+    parting: int  # the number of that line
+
+    def is_waste_of(self, outline: Outline) -> bool:
+        """Whether much of the prompt could have come from a cache, and did not for a small difference."""
+        all_bytes = sum(map(Outline.bytes_of, outline.lines))
+        enough = max(MIN_LOST_TOKENS * BYTES_PER_TOKEN, SHARED_PART * all_bytes)
+        return self.parting < len(outline.lines) and self.lost_bytes >= enough
+
+
+class Discipline:
+    """Looks at each prompt of this node's clients as it arrives."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[tuple[str, ModelName], deque[Outline]] = OrderedDict()
+        self._found: OrderedDict[tuple[str, ModelName, str], Finding] = OrderedDict()
+
+    def look(self, request: Request) -> None:
+        """Compare a prompt with the earlier ones of its client, then remember it."""
+        if request.outline is None:
+            return
+        key = (request.client, request.model)
+        earlier = self._seen.setdefault(key, deque(maxlen=REMEMBERED))
+        self._seen.move_to_end(key)
+        if len(self._seen) > MOST_CLIENTS:
+            self._seen.popitem(last=False)
+        nearest = max((_compared(request.outline, one) for one in earlier), default=None)
+        if nearest is not None and nearest.is_waste_of(request.outline):
+            self._note(request, request.outline, nearest)
+        earlier.append(request.outline)
+
+    def findings(self) -> list[Finding]:
+        """What was seen more than once; what cost most comes first."""
+        seen = [one for one in self._found.values() if one.times >= MIN_TIMES]
+        return sorted(seen, key=lambda one: -one.times * one.lost_tokens)
+
+    def _note(self, request: Request, outline: Outline, compared: _Compared) -> None:
+        part, character = outline.place_of(compared.parting)
+        key = (request.client, request.model, part)
+        lost = compared.lost_bytes // BYTES_PER_TOKEN
+        known = self._found.get(key, Finding(request.client, request.model, part, character, 0, lost))
+        mean = round(known.lost_tokens + (lost - known.lost_tokens) / (known.times + 1))
+        self._found[key] = replace(known, character=character, times=known.times + 1, lost_tokens=mean)
+        self._found.move_to_end(key)
+        if len(self._found) > MOST_FINDINGS:
+            self._found.popitem(last=False)
+
+
+def _compared(outline: Outline, earlier: Outline) -> _Compared:
+    pairs = zip(outline.lines, earlier.lines, strict=False)
+    same = (index for index, (mine, theirs) in enumerate(pairs) if mine != theirs)
+    parting = next(same, min(len(outline.lines), len(earlier.lines)))
+    had = Counter(earlier.lines[parting:])
+    lost = 0
+    for line in outline.lines[parting:]:
+        if had[line] > 0:
+            had[line] -= 1
+            lost += Outline.bytes_of(line)
+    begun = sum(map(Outline.bytes_of, outline.lines[:parting]))
+    return _Compared(begun + lost, lost, parting)
