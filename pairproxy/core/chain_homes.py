@@ -14,6 +14,7 @@ from pairproxy.core.queue import Waiting
 from pairproxy.core.running import Running, RunningTable
 
 MOST_PLANNED = 16  # chains that are planned together, the latest ones: a fan-out is seldom wider
+LAST_TIMES = 4.0  # a reply of so many times the usual length is the one that sums all up
 OLD_S = 1.0  # after which a plan is made anew though nothing was heard of a chain
 
 
@@ -92,16 +93,20 @@ class ChainHomes:
         if not reads:
             return None
         home = chain.place if chain.place in reads else min(soonest, key=lambda place: soonest[place])
-        return self._rest(chain, home, reads=reads, writes=output)
+        return self._rest(chain, home, reads=reads, written=0.0)
 
     def _under_way(self, chain: Chain, running: Running | None, at: float) -> Rest | None:
         """A chain whose step runs, or which pauses."""
         if chain.place is None:
             return None
-        if running is not None:
-            return self._rest(chain, chain.place, work_s=max(running.remaining_s(at), 0.0))
-        pause_s = max(self._table.habits.think.value - (at - chain.last_at), 0.0)
-        return self._rest(chain, chain.place, pause_s=pause_s)
+        if running is None:
+            pause_s = max(self._table.habits.think.value - (at - chain.last_at), 0.0)
+            return self._rest(chain, chain.place, pause_s=pause_s)
+        lengths = self._local.costs.expected_lengths(running.request)
+        written = running.written_tokens()
+        rest = self._rest(chain, chain.place, work_s=running.left_s(lengths, at)[0], written=written)
+        is_last = written > LAST_TIMES * self._table.habits.output.value
+        return replace(rest, more=[0]) if is_last else rest
 
     def _rest(
         self,
@@ -109,21 +114,22 @@ class ChainHomes:
         home: Place,
         *,
         reads: dict[Place, int] | None = None,
-        writes: float = 0.0,
         work_s: float = 0.0,
+        written: float | None = None,
         pause_s: float = 0.0,
     ) -> Rest:
-        habits, more = self._table.habits, self._table.more_steps(chain)
+        habits = self._table.habits
         return Rest(
             number=chain.number,
             home=home,
             reads=reads or {},
-            writes=writes,
             work_s=work_s,
+            written=written,
             pause_s=pause_s,
             context=chain.prompt_tokens,
-            more=more,
+            more=self._table.more_steps(chain),
             output=habits.output.value,
+            last_output=habits.last_output.value,
             growth=habits.growth.value,
             think_s=habits.think.value,
         )

@@ -24,7 +24,8 @@ IN_STEP = 0.3  # of the smaller of work and longest chain: they overlap, but not
 WORST = 5  # one future in so many is among the worst
 RISK = 0.3  # of the loss in these that counts beside the mean: with 0 chains move too often (measured)
 PASSES = 2  # over the waiting chains, each of which may move once in each
-LEAST_GAIN_S = 0.5  # for less no chain is moved
+MORE_TOKENS = 100.0  # that a reply longer than expected still takes
+LEAST_GAIN_S = 5.0  # for less no chain is moved: the plan is not that exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +44,33 @@ class Rest:
     """What a chain still has to do.
 
     ``reads``: tokens of the present step's prompt that each place would have to read; empty where the step is
-    under way or not here yet. ``left_s``: seconds until the step that runs is over, or until the next comes.
-    ``more``: equally likely numbers of steps after the present one.
+    under way or not here yet. ``work_s``: seconds until what is under way has been read. ``written``: tokens
+    of its reply so far; None: the chain pauses, for ``pause_s`` more. ``more``: equally likely numbers of
+    steps after the present one. Tokens of each reply but the last, of the last, and by which each further
+    prompt is longer; seconds before each further step.
     """
 
     number: int
     home: Place
     reads: dict[Place, int]
-    writes: float  # tokens of the present step's reply, if it is not under way
-    work_s: float  # of the step under way
-    pause_s: float  # until the next step, if none is here
+    work_s: float
+    written: float | None
+    pause_s: float
     context: int  # tokens of the prompt
     more: Sequence[int]
-    output: float  # tokens of the reply of each further step
-    growth: float  # tokens by which each further prompt is longer
-    think_s: float  # before each further step
+    output: float
+    last_output: float
+    growth: float
+    think_s: float
+
+    def writes(self, steps: int) -> float:
+        """Tokens of all replies still to come if so many steps follow the present one."""
+        if self.written is None:
+            return (steps - 1) * self.output + self.last_output if steps else 0.0
+        if steps == 0:
+            return max(self.last_output - self.written, MORE_TOKENS)
+        present = max(self.output - self.written, MORE_TOKENS)
+        return present + (steps - 1) * self.output + self.last_output
 
     def futures(self) -> list[int]:
         """FUTURES numbers of further steps: spread over the distribution, in an order of the chain's own."""
@@ -157,7 +170,7 @@ class _Plan:
                 steps = more[index]
                 later = steps * rest.context + rest.growth * steps * (steps + 1) / 2.0
                 read = rest.reads.get(place, 0) + steps * rest.growth + unkept * later
-                written_s = (rest.writes + steps * rest.output) / decode
+                written_s = rest.writes(steps) / decode
                 read_s = read / site.rates.prefill + rest.work_s
                 work_s += read_s + written_s / together
                 longest_s = max(longest_s, read_s + written_s + rest.pause_s + steps * rest.think_s)

@@ -12,7 +12,8 @@ from pairproxy.core.models import ModelName, Place, Request, RequestId
 
 STEPS_BEFORE = (2, 4, 4, 4, 5, 5, 6, 7, 7, 10, 10, 11, 11, 11, 11, 12, 12, 12, 14, 17, 18, 22)
 """Steps of the sub-agents in public coding sessions (callanjfox/kv-cache-tester, 94f6046d)."""
-OUTPUT_TOKENS, GROWTH_TOKENS, THINK_S = 550.0, 5000.0, 8.5  # of a step on average, in the same sessions
+GROWTH_TOKENS, THINK_S = 5000.0, 8.5  # of a step on average, in the same sessions
+OUTPUT_TOKENS, LAST_OUTPUT_TOKENS = 240.0, 3290.0  # of a step's reply in the same; the last one sums all up
 PRIOR_STEPS = 10.0  # how many steps that were seen the averages above weigh as much as
 MOST_STEPS_SEEN = 200.0  # of which an average is made: later ones count as much as the two-hundredth
 REMEMBERED = 64  # chains that ended; as many and STEPS_BEFORE is forgotten
@@ -36,6 +37,7 @@ class Chain:
     steps: int = 0  # that arrived
     step: RequestId | None = None  # the one that waits or runs now; None: it pauses
     place: Place | None = None  # where its latest step went
+    output_tokens: int = 0  # of its latest reply; 0: not known
     ends: tuple[int, ...] = ()  # hashes near the end of its latest prompt
 
 
@@ -53,7 +55,8 @@ class _Average:
 class Habits:
     """What steps are like here: new prompt tokens of each, tokens of its reply, seconds before it."""
 
-    output: _Average = field(default_factory=lambda: _Average(OUTPUT_TOKENS))
+    output: _Average = field(default_factory=lambda: _Average(OUTPUT_TOKENS))  # but of the last step's
+    last_output: _Average = field(default_factory=lambda: _Average(LAST_OUTPUT_TOKENS))
     growth: _Average = field(default_factory=lambda: _Average(GROWTH_TOKENS))
     think: _Average = field(default_factory=lambda: _Average(THINK_S))
 
@@ -87,6 +90,8 @@ class ChainTable:
         else:
             self.habits.think.learn(at - chain.last_at)
             self.habits.growth.learn(max(float(request.prompt_tokens - chain.prompt_tokens), 0.0))
+            if chain.output_tokens:
+                self.habits.output.learn(float(chain.output_tokens))
             chain.goes_on = True
         chain.steps += 1
         chain.step = request.id
@@ -107,8 +112,7 @@ class ChainTable:
         chain = self._by_step.pop(step, None)
         if chain is not None:
             chain.step = None
-            if output_tokens > 0:
-                self.habits.output.learn(float(output_tokens))
+            chain.output_tokens = output_tokens
             self._touch(chain, at)
 
     def of(self, step: RequestId) -> Chain | None:
@@ -185,6 +189,8 @@ class ChainTable:
                 continue
             if chain.goes_on:
                 self._totals.append(chain.steps)
+                if chain.output_tokens:
+                    self.habits.last_output.learn(float(chain.output_tokens))
             self._forget(chain)
 
     def _forget(self, chain: Chain) -> None:

@@ -45,13 +45,17 @@ class Running:
         """
         limit = self.request.max_output_tokens
         if self.first_byte_at is not None and self.request.is_streaming:
-            advanced = sum(seconds * self.rates.share(company) for company, seconds in self.company_s.items())
-            reading_s, tokens = 0.0, lengths.remaining(advanced * self.rates.decode, limit)
+            reading_s, tokens = 0.0, lengths.remaining(self.written_tokens(), limit)
         else:
             ran_s = at - self.dispatched_at
             reading_s = max(self.request.prompt_tokens / self.rates.prefill - ran_s, 0.0)
             tokens = lengths.mean(limit)
         return reading_s, max(reading_s + tokens / self.rates.decode, self._hangs_s(at))
+
+    def written_tokens(self) -> float:
+        """How long its reply must be by now, by the speed of its engine and the company it had."""
+        alone_s = sum(seconds * self.rates.share(company) for company, seconds in self.company_s.items())
+        return alone_s * self.rates.decode
 
     def _hangs_s(self, at: float) -> float:
         """What takes LATE_TIMES as long as expected is believed to hang, and the longer, the more."""

@@ -18,12 +18,12 @@ TEN = [10]
 def waits(number: int, home: Place = HERE, *, context: int = 10_000, more: list[int] | None = None) -> Rest:
     """A chain whose next step waits; its prompt is cached at its home."""
     reads = {place: 500 if place == home else context for place in (HERE, THERE)}
-    return Rest(number, home, reads, 550.0, 0.0, 0.0, context, more or TEN, 550.0, 2000.0, 5.0)
+    return Rest(number, home, reads, 0.0, 0.0, 0.0, context, more or TEN, 300.0, 2500.0, 2000.0, 5.0)
 
 
 def runs(number: int, home: Place, *, more: list[int] | None = None) -> Rest:
     """A chain whose step is under way for 5 s more."""
-    return replace(waits(number, home, more=more), reads={}, writes=0.0, work_s=5.0)
+    return replace(waits(number, home, more=more), reads={}, work_s=5.0, written=0.0)
 
 
 def home_of(losses: dict[Place, float]) -> Place:
@@ -40,10 +40,19 @@ def test_one_chain_goes_where_it_is_done_soonest() -> None:
 
 def test_a_chain_that_is_nearly_over_is_not_moved() -> None:
     """To read 100,000 tokens elsewhere pays only for a chain that goes on for long."""
+    better = replace(QUICK, rates=Rates(5000.0, 50.0, 0.15))
     near = waits(1, THERE, context=100_000, more=[0])
     far = waits(1, THERE, context=100_000, more=[20])
-    assert home_of(plan_homes([near], [QUICK, SLOW])[1]) == THERE
-    assert home_of(plan_homes([far], [QUICK, SLOW])[1]) == HERE
+    assert home_of(plan_homes([near], [better, SLOW])[1]) == THERE
+    assert home_of(plan_homes([far], [better, SLOW])[1]) == HERE
+
+
+def test_the_reply_that_sums_up_is_reckoned_with() -> None:
+    """A chain whose long last reply is under way leaves its place sooner than one that writes a short one."""
+    short = replace(waits(1), reads={}, written=200.0, more=[3])
+    last = replace(waits(1), reads={}, written=2000.0, more=[0])
+    assert short.writes(3) == 100.0 + 2 * 300.0 + 2500.0
+    assert last.writes(0) == 500.0
 
 
 def test_equal_places_share_the_chains() -> None:
