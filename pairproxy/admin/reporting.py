@@ -64,6 +64,7 @@ class Reports:
             return lambda: Report(None, (), told, node=own)
         reported, policy = self._reported(run), self._scheduler.rules.policy
         places, engines = self._places(run), self._engines()
+        findings = tuple(finding.sentence for finding in self._scheduler.findings)
 
         def make() -> Report:
             kinds = {place: engine.kind for place, (engine, _) in engines.items()}
@@ -71,7 +72,7 @@ class Reports:
                 record(run, own, policy, places, kinds, _caches(engines), told) if with_recording else None
             )
             records = tuple(_record(one, run.started_at) for one in run.records)
-            return Report(reported(), records, told, recording, own)
+            return Report(reported(), records, told, recording, findings, own)
 
         return make
 

@@ -164,6 +164,7 @@ class Report(msgspec.Struct, frozen=True):
     records: tuple[Record, ...]
     names: dict[str, str]
     recording: Recording | None = None  # what `pairproxy whatif` replays
+    findings: tuple[str, ...] = ()  # what this node's clients could do to be answered sooner, costliest first
     node: str = ""  # this one
 
 

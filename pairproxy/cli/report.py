@@ -23,7 +23,7 @@ LOSSES = {
     "prediction_error_s": "slower than the best pace, or the wrong place",
 }
 SHORT = 8  # characters of an id: `explain` takes the beginning of one
-MOST_BAD, MOST_SLOW = 5, 3  # requests that are listed: a screen has some 24 lines
+MOST_BAD, MOST_SLOW, MOST_FINDINGS = 5, 3, 3  # that are listed: a screen has some 24 lines
 
 
 def report(
@@ -50,7 +50,8 @@ def report(
         out.print("No request has been served yet. Point a tool at the port and come back.")
         return
     show_table(out, TITLES, _rows(found, found.run), frozenset(("node",)))
-    for line in [*sentences(found.run), *_requests(found)]:
+    advice = [plain(finding) for finding in found.findings[:MOST_FINDINGS]]
+    for line in [*sentences(found.run), *advice, *_requests(found)]:
         out.print(line, markup=False)
 
 

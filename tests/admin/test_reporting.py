@@ -5,6 +5,7 @@ import pytest
 from pairproxy.admin.reporting import Reports
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.commands import Command
+from pairproxy.core.dialects.reading_outline import outline_of
 from pairproxy.core.events import Event
 from pairproxy.core.models import NodeId
 from tests.core.told import FAST, SLOW, A, Told, ask, document
@@ -117,3 +118,15 @@ def test_who_only_looks_gets_a_report_again_that_took_long_to_make() -> None:
     now = slow.report("job", {})().run
     assert now is not None
     assert now.requests == 2
+
+
+def test_what_clients_could_do_better_is_told_as_the_scheduler_says_it() -> None:
+    """Prompts that part at their first line, each time with thousands of tokens behind it."""
+    told = Recorded()
+    rules = "".join(f"Rule {number}: be brief and say what you did.\n" for number in range(150))
+    for number in range(4):
+        prompt = f"It is {number} o'clock.\n{rules}".encode()
+        told.serves(f"r{number}", run="job", outline=outline_of([("system prompt", prompt)]))
+    (finding,) = told.reports.report("job", {})().findings
+    assert "at character 0 of the system prompt" in finding
+    assert "clock" not in finding
