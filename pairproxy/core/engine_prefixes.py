@@ -50,17 +50,25 @@ class EnginePrefixes:
             for model in list(known.caches):
                 self._void(known, model)
 
+    def expect(self, engine: EngineId, model: ModelName, prefix: Prefix) -> None:
+        """An engine begins to read a prompt: readers hear it at once, or they read it too."""
+        known = self._engines.get(engine)
+        if known is not None and prefix:
+            kept = prefix[: self._cache(known, model).size.blocks]
+            known.publication.insert(model, kept, self.matched(engine, model, kept), ())
+
+    def give_up(self, engine: EngineId, model: ModelName, prefix: Prefix) -> None:
+        """It will not be read after all."""
+        known = self._engines.get(engine)
+        if known is not None:
+            known.publication.drop(model, prefix[self.matched(engine, model, prefix) :])
+
     def insert(self, engine: EngineId, model: ModelName, prefix: Prefix) -> None:
         """An engine has read a prompt."""
         known = self._engines.get(engine)
         if known is None or not prefix:
             return
-        cache = known.caches.get(model)
-        if cache is None:
-            cache = known.caches[model] = self._new(known.report, model)
-        known.caches.move_to_end(model)
-        if len(known.caches) > MOST_MODELS:
-            self._void(known, next(iter(known.caches)))
+        cache = self._cache(known, model)
         kept = prefix[: cache.size.blocks]
         if kept:
             parted_at = matched(kept, cache.held)
@@ -96,6 +104,15 @@ class EnginePrefixes:
         """What a reader with version ``since`` (None: none) of an engine's index must hear; None: nothing."""
         known = self._engines.get(engine)
         return None if known is None else known.publication.news(since)
+
+    def _cache(self, known: _Engine, model: ModelName) -> BlockCache | PromptCache:
+        cache = known.caches.get(model)
+        if cache is None:
+            cache = known.caches[model] = self._new(known.report, model)
+        known.caches.move_to_end(model)
+        if len(known.caches) > MOST_MODELS:
+            self._void(known, next(iter(known.caches)))
+        return cache
 
     def _new(self, report: EngineReport, model: ModelName) -> BlockCache | PromptCache:
         windows = [replica.context_tokens for replica, _ in report.replicas if replica.model == model]

@@ -46,6 +46,8 @@ class Publication:
 
     def insert(self, model: ModelName, prefix: Prefix, parted_at: int, gone: Iterable[int]) -> None:
         """An engine keeps a prompt, of which it had ``parted_at`` blocks, and lost what is ``gone``."""
+        if not prefix:
+            return
         mark = mark_of(model)
         added, removed = [], self._drop(one ^ mark for one in gone)
         for position in told_positions(prefix, parted_at):

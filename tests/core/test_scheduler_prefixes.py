@@ -121,6 +121,19 @@ def test_a_request_goes_where_its_prompt_was_read() -> None:
     assert there.affinity_s == 0.0 < here.affinity_s
 
 
+def test_a_peer_tells_what_it_is_reading() -> None:
+    """Others must not read it too in that time; when it is broken off before a byte came, they hear that."""
+    pair = Pair()
+    pair.b = Told(slots=2, speed=FAST)
+    pair.b.arrives(step("r"))
+    pair.publishes()
+    assert priced(pair.a, step("rr"), B).cached_tokens == 64 * BLOCK_TOKENS
+    pair.a.leaves("rr")
+    pair.b.leaves("r")
+    pair.publishes()
+    assert priced(pair.a, step("rrr"), B).cached_tokens == 0
+
+
 def test_a_node_that_lives_anew_holds_nothing() -> None:
     """What its last life told is void."""
     pair = Pair()
