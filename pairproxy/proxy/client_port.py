@@ -7,6 +7,7 @@
 """
 
 import uuid
+from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
@@ -30,7 +31,7 @@ from pairproxy.proxy.tunnel import is_websocket, tunnel, upgrading
 from pairproxy.proxy.unloading import Unloading
 from pairproxy.upstreams import Outgoing, Upstream
 
-_RUN_NAME_LENGTH = 64
+_NAME_LENGTH = 64
 _OLD_CLIENT = "its client cannot read what a peer sends"
 
 
@@ -127,11 +128,11 @@ class ClientPort(Port):
             content_type=fields.get("Content-Type", ""),
             kind=self._kind,
         )
-        run = fields.get(headers.RUN, "")[:_RUN_NAME_LENGTH]
         return replace(
             read,
             client=request.remote or "",
-            run=run if run.isprintable() and run else None,
+            run=_name(fields, headers.RUN) or None,
+            chain=_name(fields, headers.CHAIN),
             stays=_OLD_CLIENT if request.version < (1, 1) else read.stays,
             local_only=("Origin" in fields and self._rules is cors.Rules.KEPT)
             or fields.get(headers.LOCAL, "").lower() == "true",
@@ -218,6 +219,12 @@ class ClientPort(Port):
 
     def _own_upstream(self) -> Upstream:
         return self._route.upstream(Place(self._own, self._engine))
+
+
+def _name(fields: Mapping[str, str], header: str) -> str:
+    """A name that the client gave in a header of ours; "" where it gave none, or none that can be shown."""
+    name = fields.get(header, "")[:_NAME_LENGTH]
+    return name if name.isprintable() else ""
 
 
 def _page(request: web.BaseRequest) -> str | None:

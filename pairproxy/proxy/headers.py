@@ -38,6 +38,7 @@ OF_BODY = frozenset(
 )
 
 RUN = "X-Pairproxy-Run"
+CHAIN = "X-Pairproxy-Chain"
 LOCAL = "X-Pairproxy-Local"
 REQUEST = "X-Pairproxy-Request"
 ATTEMPT = "X-Pairproxy-Attempt"

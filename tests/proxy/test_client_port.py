@@ -108,13 +108,15 @@ def test_what_is_recorded_of_a_request_is_what_choosing_needed() -> None:
         usage = {"prompt_eval_count": 7, "eval_count": 3, "eval_duration": 30_000_000}
         async with node_before(scripts.ollama_chat([{"done": True, **usage}])) as (node, _):
             async with await RawClient.open(node.port) as client:
-                await client.ask(request(CHAT, b'{"model":"M:1"}', "X-Pairproxy-Run: my job"))
+                named = ("X-Pairproxy-Run: my job", "X-Pairproxy-Chain: scout 1")
+                await client.ask(request(CHAT, b'{"model":"M:1"}', *named))
                 await client.ask(request(V1, b'{"model":"m:1"}', "X-Pairproxy-Run: " + "r" * 99))
                 await client.ask(request(CHAT, b'{"model":"m:1"}', "X-Pairproxy-Run: a\x85b"))
             first, second, third = await node.recorded(3)
             assert (first.model, first.dialect, first.path, first.run) == (
                 ModelName("m:1"), Dialect.OLLAMA, "/api/chat", "my job"
             )  # fmt: skip
+            assert (first.chain, second.chain) == ("scout 1", "")
             assert (second.dialect, second.run, third.run) == (Dialect.OPENAI, "r" * 64, None)
             assert first.usage == Usage(prompt_tokens=7, output_tokens=3, decode_s=0.03)
             assert (first.client, first.origin, first.outcome) == ("127.0.0.1", None, Outcome.DONE)
