@@ -15,7 +15,7 @@ _DAY_S = 86_400
 
 
 def today() -> int:
-    """Days since 1970, by the wall clock: for ages of months, which a clock that is hours off does not harm."""
+    """Days since 1970, by the wall clock: for ages of months, which a clock hours off does not harm."""
     return int(time.time() // _DAY_S)
 
 
