@@ -15,7 +15,7 @@ from pairproxy.core.accounting.runs import Run
 from pairproxy.core.accounting.works import Places
 from pairproxy.core.models import ModelName, NodeId, Place
 from pairproxy.core.simulated_gpu import Phase, SimulatedGpu
-from pairproxy.core.whatif.company import model_error
+from pairproxy.core.whatif.company import as_in_the_run, model_error
 from pairproxy.core.whatif.pieces import Piece, pieces_of
 
 Caches = Mapping[Place, int]
@@ -36,15 +36,17 @@ def best_single_node(run: Run, places: Places, caches: Caches | None = None) -> 
 def modelled_t1s(run: Run, places: Places, caches: Caches | None = None) -> dict[NodeId, T1]:
     """T1 on each node that could have done the run alone, on all of its engines or its best one.
 
-    ``model_error`` is that of the same model on the run as it happened.
+    The rates of a place are corrected by what its requests took in the run; ``model_error`` is what the same
+    model is off by on the run as it happened even so.
     """
     pieces = pieces_of(run)
     if not pieces:
         return {}
-    error = model_error(pieces, places)
+    fitted = as_in_the_run(pieces, places)
+    error = model_error(pieces, fitted)
     found = {}
     for node in dict.fromkeys(place.node for place in places):
-        value_s = _makespan_s(pieces, node, places, caches or {})
+        value_s = _makespan_s(pieces, node, fitted, caches or {})
         if value_s is not None:
             found[node] = T1(value_s, "modelled", node, error)
     return found

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pairproxy.core.accounting.runs import Run
 from pairproxy.core.accounting.works import Places
 from pairproxy.core.models import BLOCK_TOKENS, NodeId, Place
+from pairproxy.core.whatif.company import as_in_the_run
 from pairproxy.core.whatif.pieces import Piece, pieces_of
 
 
@@ -78,8 +79,9 @@ def record(
     caches: Mapping[Place, int],
     names: Mapping[str, str],
 ) -> Recording:
-    """Write down a run of the node ``own``, with what it knows of the places."""
+    """Write down a run of the node ``own``, with what it knows of the places, corrected by the run."""
     pieces = pieces_of(run)
+    places = as_in_the_run(pieces, places)
     return Recording(
         run=run.id,
         node=own,
