@@ -61,7 +61,7 @@ def simulate(
 
     A burst is requests with the same ``at``, a chain requests each ``after`` the one before. The policy is in
     the ``rules``; one node alone is the same call with that node, and the requests asked there
-    (core.experiments.alone). ``knows_speeds``: each engine was measured before the first arrival; else it
+    (core.experiments.measures.alone). ``knows_speeds``: each engine was measured before the first arrival; else it
     starts at the prior of its kind.
 
     Raises ValueError for names that clash, an origin that is unknown or will be lost, or a request that
