@@ -17,6 +17,7 @@ from pairproxy.core.accounting.services import percentile
 from pairproxy.core.errors import PairproxyError
 from pairproxy.core.models import NodeId
 
+LOG_LINES = 30  # a traceback
 PAUSE_S = 0.3  # between legs: what is free again has been told to all, at 50 ms a document
 
 
@@ -121,10 +122,23 @@ class Bench:
             is_limited=self._is_real,
             hands_over=hands_over,
         )
-        replies = await ask_all(workload.requests, line)
+        try:
+            replies = await ask_all(workload.requests, line)
+        except* PairproxyError as errors:
+            if faults := await asyncio.to_thread(self._faults):
+                raise PairproxyError(faults) from errors
+            raise
         await asyncio.sleep(PAUSE_S)
         await asyncio.to_thread(self._check_engines)
         return Leg(tuple(replace(one, node=self._names.get(one.node, one.node)) for one in replies))
+
+    def _faults(self) -> str:
+        """The end of the log of a daemon with a fault: the log goes with the cluster. "": none has one."""
+        for node in self.nodes:
+            log = (node.home / "log").read_text(errors="replace").splitlines()
+            if any(line.startswith("Traceback") for line in log):
+                return "\n".join((f"{node.name} has a fault, please report it:", *log[-LOG_LINES:]))
+        return ""
 
     def _check_engines(self) -> None:
         """No engine ever held more than its slots: each says so itself. Raises PairproxyError."""

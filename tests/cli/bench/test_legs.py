@@ -8,8 +8,10 @@ import pytest
 from pairproxy.cli.bench.asking import Reply
 from pairproxy.cli.bench.legs import Bench, Leg, ask_json, port_of
 from pairproxy.cli.bench.rig import NodeSpec, Rig, names
-from pairproxy.cli.bench.workloads import burst
+from pairproxy.cli.bench.workloads import Workload, burst
 from pairproxy.core.errors import PairproxyError
+from pairproxy.core.models import NodeId
+from pairproxy.core.workload import SimRequest
 from tests.cli.bench.conftest import RIG
 from tests.support.asking import Asker
 
@@ -84,3 +86,25 @@ def engine_port(pid: int, client_port: int) -> int:
         except OSError:
             continue
     raise AssertionError("the engine listens nowhere")
+
+
+def test_a_daemon_with_a_fault_is_quoted_before_its_log_is_gone() -> None:
+    """A reply that failed says its status; where a log has a traceback, its end is the error."""
+    rig = Rig((NodeSpec("only", 1, 1e6, 400.0),))
+    too_long = Workload("", "", (SimRequest(0.0, NodeId("only"), 140_000, 10),))
+
+    async def scene() -> tuple[str, str]:
+        async with Bench.of(rig, "fastest-finish") as bench:
+            with pytest.raises(ExceptionGroup) as without:
+                await bench.run(too_long)
+            with (bench.nodes[0].home / "log").open("a") as log:
+                log.write("Traceback (most recent call last):\nSomeError: no\n")
+            with pytest.raises(PairproxyError) as quoted:
+                await bench.run(too_long)
+        (error,) = without.value.exceptions
+        return str(error), str(quoted.value)
+
+    status, fault = asyncio.run(scene())
+    assert "HTTP 400" in status
+    assert fault.startswith("only has a fault")
+    assert fault.endswith("SomeError: no")

@@ -24,11 +24,12 @@ def test_a_burst_is_measured_against_bound_count_and_best_node(monkeypatch: pyte
     """Nothing beats the bound; the three comparisons are over the same requests."""
     monkeypatch.setattr(schedule, "SHORT", 40.0)
     monkeypatch.setattr(schedule, "BURSTS", (Burst("1 : 1.5 : 4", unequal(1), 16, 1.2),))
-    case, handed, busy, best = asyncio.run(schedule.bursts([1], quiet))
+    case, handed, busy, best, alone = asyncio.run(schedule.bursts([1], quiet))
     assert case.value >= 1.0
     assert case.modelled is not None
     assert case.modelled >= 1.0
     assert min(handed.value, busy.value, best.value) > 0.3
+    assert alone.modelled == pytest.approx(alone.value, rel=0.2)
 
 
 @pytest.mark.slow
