@@ -12,7 +12,7 @@ from pairproxy.api.schema import DaemonFile, Explanation, Report, Status
 from pairproxy.core.errors import PairproxyError
 
 DAEMON_FILE = "daemon.json"
-TIMEOUT_S = 5.0  # the daemon answers from memory
+TIMEOUT_S = 30.0  # the daemon answers from memory, but reckons some seconds at a run of hundreds of requests
 ANSWER_BYTES = 16 * 1024 * 1024
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from pairproxy.core.whatif.pieces import Piece, pieces_of
 
 Caches = Mapping[Place, int]
 """The tokens that the prefix cache of each place holds; a place that is left out has none."""
-MOST_TRIED = 2048  # requests x slots: above, fewer at once than the slots are not tried: that takes seconds
+MOST_TRIED = 1024  # requests x slots: above, fewer at once than the slots are not tried: that takes seconds
 
 
 def best_single_node(run: Run, places: Places, caches: Caches | None = None) -> T1 | None:

@@ -11,7 +11,7 @@ from pairproxy.core.whatif.pieces import Piece
 
 FEWEST = 3  # requests of a place by which its speed is corrected: one may have been disturbed
 MOST_CORRECTED = 2.0  # times: what is further off is not the same machine as before
-MOST_CHECKED = 256  # requests, evenly spread: more would not change the mean error, only take seconds
+MOST_CHECKED = 64  # requests, evenly spread: more would hardly change the mean error, only take seconds
 
 
 def model_error(pieces: Sequence[Piece], places: Places) -> float | None:
