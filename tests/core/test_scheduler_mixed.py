@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pairproxy.core.dialects import routes
@@ -25,8 +25,28 @@ REPLICAS = st.builds(
 )
 ENGINES = st.tuples(KINDS, REPLICAS)
 NEEDS = st.sampled_from([frozenset(), frozenset({"tools"})])
+NAMED = Replica(M, "sha256:1", called="org/M")
+PLAIN = Replica(M, "sha256:1")  # as a node tells it that knows no facts
+BOTH = Replica(M, "sha256:1", facts="g")
+OTHER_HASH = Replica(M, "sha256:2", facts="g")  # as a node tells it that hashes another way
 
 
+def is_one_content(contents: list[Replica], *, exactly: bool) -> bool:
+    """Whether there is one among them that each is the same as; of the others, each need not be.
+
+    Sameness by digest or by facts is not passed on: BOTH is the same as PLAIN and as OTHER_HASH.
+    """
+    return not contents or any(
+        all(is_same(wanted, content, exactly=exactly) for content in contents) for wanted in contents
+    )
+
+
+@example(
+    ("ollama", NAMED),
+    [("ollama", PLAIN), ("ollama", PLAIN), ("ollama", BOTH), ("ollama", OTHER_HASH)],
+    "/api/chat",
+    frozenset(),
+)
 @given(ENGINES, st.lists(ENGINES, max_size=4), PATHS, NEEDS)
 def test_a_request_runs_only_where_it_may(
     own: tuple[str, Replica], others: list[tuple[str, Replica]], path: str, needs: frozenset[str]
@@ -65,8 +85,7 @@ def test_a_request_runs_only_where_it_may(
         assert candidate.called == replica.called
         assert is_same(own[1], replica, exactly=exactly) or own[1].called is not None
     contents = [known[one.place][1] for one in candidates if known[one.place][1].called is None]
-    for content in contents[1:]:
-        assert contents[0].identity == content.identity or contents[0].facts == content.facts != ""
+    assert is_one_content(contents, exactly=exactly)
 
 
 @given(st.lists(ENGINES, min_size=1, max_size=4), PATHS)
@@ -96,4 +115,21 @@ def test_without_a_replica_here_the_others_are_not_mixed(
     if places == [Place(A, EngineId("here"))]:
         return
     contents = [known[place] for place in places if known[place].called is None]
-    assert not contents or any(all(is_same(one, content) for content in contents) for one in contents)
+    assert is_one_content(contents, exactly=routes.is_embedding(path))
+
+
+def test_contents_are_compared_with_the_one_that_is_wanted() -> None:
+    """Two that only a third makes the same serve together as long as that third is what is wanted."""
+
+    def served(replicas: list[Replica]) -> set[int]:
+        told = Told(speed=None)
+        told.tell(EngineReported(0.0, EngineReport(GPU, "ollama", "1", 1, ((NAMED, True),))))
+        for number, replica in enumerate(replicas):
+            node = NodeId(f"n{number}")
+            told.hears(document(node, kind="ollama", identity=replica.identity, facts=replica.facts))
+        candidates = only_dispatch(told.arrives(ask("r", engine=GPU))).decision.candidates
+        return {int(one.place.node[1:]) for one in candidates if one.place.node != A}
+
+    assert served([PLAIN, PLAIN, BOTH, OTHER_HASH]) == {0, 1, 2, 3}
+    assert served([PLAIN, PLAIN, OTHER_HASH]) == {0, 1}
+    assert served([PLAIN, OTHER_HASH, OTHER_HASH]) == {1, 2}
