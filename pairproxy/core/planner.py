@@ -41,12 +41,14 @@ class Planner:
         occupancies = self._pricing.occupancies(at) if queue else {}
         held: list[Place] = []
         self._asking.begin()
+        self._pricing.backlog.begin(at)
         self._chains.settle(queue, at)
         placed: list[Placed] = []
         rest: deque[Waiting] = deque()
         for waiting in queue:
             candidates = []
             if any(occupancy.wait_s <= 0.0 for occupancy in occupancies.values()):
+                self._pricing.backlog.take_turns(occupancies, at)
                 candidates = self._pricing.candidates(waiting.request, waiting.excluded, occupancies, at)
             if not candidates:
                 rest.append(waiting)

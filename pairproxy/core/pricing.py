@@ -6,6 +6,7 @@ from dataclasses import replace
 from pairproxy.core import gates, replicas
 from pairproxy.core.affinity import Affinity
 from pairproxy.core.avoidance import Avoidance
+from pairproxy.core.backlog import Backlog
 from pairproxy.core.dialects import routes
 from pairproxy.core.documents import EngineReport, EngineState, ReplicaState
 from pairproxy.core.local import LocalEngines
@@ -39,6 +40,7 @@ class Pricing:
         self._avoidance = avoidance
         self._promises = promises
         self.runners = gates.Runners()
+        self.backlog = Backlog(local, nodes)
         self.affinity = Affinity()
         self.prefixes = PrefixView(local.own, local, nodes, running)
 
@@ -47,7 +49,6 @@ class Pricing:
 
         A slot that is promised to another is busy until the promise ends.
         """
-        origin = origin or self._local.own
         reading, works = self._left(at)
         built = {}
         for place, slots in self._local.slots().items():
@@ -60,7 +61,7 @@ class Pricing:
             for engine in document.engines:
                 place = Place(document.node, engine.engine)
                 others = [seconds - age for seconds in engine.frees_in_s]
-                others += kept_from(origin, engine.promises, age)
+                others += kept_from(origin or self._local.own, engine.promises, age)
                 rates = [state.rates for state in engine.replicas]
                 mine = works.get(place, [])
                 built[place] = _occupancy(place, engine.slots, rates, mine, others, reading.get(place, []))

@@ -34,6 +34,7 @@ class _Kept:
     origin: NodeId
     until: float
     was_asked: bool
+    is_firm: bool  # holds against this node's own clients, too
 
 
 class PromiseBook:
@@ -54,11 +55,13 @@ class PromiseBook:
             self._kept[engine] = [one for one in kept if one.until > at]
         self._passed = {key: until for key, until in self._passed.items() if until > at}
 
-    def promise(self, engine: EngineId, free: int, wishes: Sequence[Wish], at: float) -> list[NodeId]:
+    def promise(
+        self, engine: EngineId, free: int, wishes: Sequence[Wish], at: float, *, is_firm: bool = False
+    ) -> list[NodeId]:
         """Promise what is free and not promised yet; returns who was newly promised something.
 
-        ``free``: slots of the engine that hold nothing. What was promised beyond them (an engine that now
-        has fewer) is taken back.
+        ``free``: slots of the engine that hold nothing. What was promised beyond them is taken back: it has
+        fewer now, or own clients came. ``is_firm``: what nobody asked for holds against these, too.
         """
         kept = self._kept.setdefault(engine, [])
         del kept[max(free, 0) :]
@@ -74,7 +77,7 @@ class PromiseBook:
             if not open_ones:
                 break
             turn = max(open_ones, key=lambda wish: self._turn(wish, at))
-            kept.append(_Kept(turn.origin, at + PROMISE_S, turn.has_asked))
+            kept.append(_Kept(turn.origin, at + PROMISE_S, turn.has_asked, is_firm or turn.has_asked))
             self.served(turn.origin, turn.tokens, at)
             newly.append(turn.origin)
         return newly
@@ -127,8 +130,13 @@ class PromiseBook:
         )
 
     def kept_from(self, engine: EngineId, origin: NodeId | None, at: float) -> list[float]:
-        """Seconds for which each slot is promised to another than ``origin``."""
-        return kept_from(origin, self.promises(engine, at), 0.0)
+        """Seconds for which each slot is promised to another than ``origin``; None: than own clients.
+
+        These need not wait for guests who did not ask for this place.
+        """
+        if origin is not None:
+            return kept_from(origin, self.promises(engine, at), 0.0)
+        return [one.until - at for one in self._kept.get(engine, ()) if one.is_firm and one.until > at]
 
     def next_end(self, at: float) -> float | None:
         """When the next promise lapses."""

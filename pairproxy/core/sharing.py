@@ -61,7 +61,7 @@ class Sharing:
             starving = [wish for wish in self._wishes(report, at) if self._is_starving(wish, at)]
             if starving:
                 free = min(self._free(report), self._book.count(report.engine) + 1)
-                self._promise(report, free, starving, at)
+                self._promise(report, free, starving, at, is_firm=True)
 
     def after_plan(self, at: float) -> None:
         """Promise what our own clients left."""
@@ -106,8 +106,10 @@ class Sharing:
         held = len(self._knows.running.at_place(Place(self._knows.own, report.engine)))
         return 0 if self._knows.is_draining else max(self._knows.local.offered(report) - held, 0)
 
-    def _promise(self, report: EngineReport, free: int, wishes: list[Wish], at: float) -> None:
-        newly = self._book.promise(report.engine, free, wishes, at)
+    def _promise(
+        self, report: EngineReport, free: int, wishes: list[Wish], at: float, *, is_firm: bool = False
+    ) -> None:
+        newly = self._book.promise(report.engine, free, wishes, at, is_firm=is_firm)
         self._given.update(newly)
         self.pressing.update(newly)
 

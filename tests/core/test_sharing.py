@@ -94,6 +94,18 @@ def test_own_clients_come_before_guests() -> None:
     assert promised(owner) == [B]
 
 
+def test_own_clients_take_a_slot_that_a_guest_was_promised_unasked() -> None:
+    """It comes free, and the guests only wait for the model; our client does not wait for them to say no."""
+    owner = Owner()
+    owner.arrives(ask("own1"))
+    owner.wants(B, 3)
+    owner.wants(C, 3)
+    owner.finishes("own1")
+    assert len(promised(owner)) == 1
+    assert sent(owner.arrives(ask("own2"))) == [("own2", A)]
+    assert promised(owner) == []
+
+
 def test_a_guest_that_starves_gets_a_slot_before_own_clients() -> None:
     """One; the next is theirs again."""
     owner = Owner()
