@@ -16,6 +16,7 @@ of how much it would be worse in the worst fifth of the futures is added to its 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
 from pairproxy.core.models import Place, Rates
 
@@ -72,12 +73,33 @@ class Rest:
         present = max(self.output - self.written, MORE_TOKENS)
         return present + (steps - 1) * self.output + self.last_output
 
-    def futures(self) -> list[int]:
-        """FUTURES numbers of further steps: spread over the distribution, in an order of the chain's own."""
+    def futures(self) -> list["_Future"]:
+        """FUTURES of them, spread over the distribution, in an order of the chain's own."""
         count = len(self.more)
         drawn = [self.more[(2 * index + 1) * count // (2 * FUTURES)] for index in range(FUTURES)]
         Random(self.number).shuffle(drawn)
-        return drawn
+        known = {steps: self._future(steps) for steps in set(drawn)}
+        return [known[steps] for steps in drawn]
+
+    def _future(self, steps: int) -> "_Future":
+        grown = steps * self.growth
+        return _Future(
+            context=self.context + grown / 2.0,
+            again=steps * self.context + grown * (steps + 1) / 2.0,
+            reads=grown,
+            writes=self.writes(steps),
+            idle_s=self.pause_s + steps * self.think_s,
+        )
+
+
+class _Future(NamedTuple):
+    """A chain if so many more steps follow. In tokens; a tuple, as plans read thousands of them."""
+
+    context: float  # of its prompt, in the middle of them
+    again: float  # of the prompts of all these steps
+    reads: float  # that are new in these
+    writes: float
+    idle_s: float  # without work for any place
 
 
 Homes = dict[int, Place]
@@ -158,25 +180,27 @@ class _Plan:
         site = self._sites[place]
         if not members:
             return [0.0] * FUTURES
-        rests = [(self._rests[one], self._futures[one]) for one in members]
-        together = min(len(rests), site.slots)
+        prefill, together = site.rates.prefill, min(len(members), site.slots)
         decode = site.rates.decode * site.rates.share(together)
-        spans = []
-        for index in range(FUTURES):
-            context = sum(rest.context + rest.growth * more[index] / 2.0 for rest, more in rests)
-            unkept = max(1.0 - site.room_tokens / max(context, 1.0), 0.0)
+        first_s = [self._first_s(self._rests[one], site) for one in members]
+        room, in_step, spans = site.room_tokens, IN_STEP if len(members) > 1 else 0.0, []
+        for futures in zip(*(self._futures[one] for one in members), strict=True):
+            context = sum([future[0] for future in futures])
+            unkept = 1.0 - room / context if context > room else 0.0
             work_s, longest_s = site.busy_s, 0.0
-            for rest, more in rests:
-                steps = more[index]
-                later = steps * rest.context + rest.growth * steps * (steps + 1) / 2.0
-                read = rest.reads.get(place, 0) + steps * rest.growth + unkept * later
-                written_s = rest.writes(steps) / decode
-                read_s = read / site.rates.prefill + rest.work_s
+            for now_s, (_, again, reads, writes, idle_s) in zip(first_s, futures, strict=True):
+                read_s = now_s + (reads + unkept * again) / prefill
+                written_s = writes / decode
                 work_s += read_s + written_s / together
-                longest_s = max(longest_s, read_s + written_s + rest.pause_s + steps * rest.think_s)
-            in_step = IN_STEP * min(work_s, longest_s) if len(rests) > 1 else 0.0
-            spans.append(max(work_s, longest_s) + in_step)
+                ends_s = read_s + written_s + idle_s
+                if ends_s > longest_s:
+                    longest_s = ends_s
+            spans.append(max(work_s, longest_s) + in_step * min(work_s, longest_s))
         return spans
+
+    def _first_s(self, rest: Rest, site: Site) -> float:
+        """Seconds until the present step's prompt is read."""
+        return rest.reads.get(site.place, 0) / site.rates.prefill + rest.work_s
 
 
 def _price(now: Sequence[float], then: Sequence[float]) -> float:
