@@ -9,7 +9,6 @@ from pairproxy.core.models import NodeId, Rates
 from pairproxy.core.workload import SimNode
 from pairproxy.core.workloads.bursts import equal_burst
 
-
 ONE = [case for case in CASES if not case.trace][:1]
 
 

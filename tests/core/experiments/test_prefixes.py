@@ -19,7 +19,6 @@ from pairproxy.core.simulator import simulate
 from pairproxy.core.workload import SimNode
 from pairproxy.core.workloads.bursts import equal_burst
 
-
 ONE = [case for case in CASES if case.experiment == "E9"][:1]
 
 
