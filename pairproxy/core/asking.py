@@ -94,7 +94,9 @@ class Asking:
                 decode_tokens=sum(expected(one.request) for one in ones),
                 oldest_age_s=max(at - one.arrived_at for one in ones),
                 prefixes=tuple(
-                    one.request.prefix[-1] for one in ones[:MAX_WANTED_PREFIXES] if one.request.prefix
+                    one.request.prefix[len(one.request.prefix) // 2]
+                    for one in ones[:MAX_WANTED_PREFIXES]
+                    if one.request.prefix
                 ),
                 yours=min(self._wishes[reader, model], len(ones)),
             )

@@ -14,7 +14,9 @@ from pairproxy.core.models import Candidate, ModelName, Place
 from pairproxy.core.nodes import NodeTable
 from pairproxy.core.plan import Occupancy, price
 
-MOST = 256  # of others' requests that are reckoned with in one plan: as many as a queue holds
+MOST = (
+    32  # requests of others that one plan reckons with: the next ones; each costs as much as one of our own
+)
 
 
 class Backlog:

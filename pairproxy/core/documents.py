@@ -77,8 +77,8 @@ class EngineReport:
 class PrefixNews:
     """What became of an engine's prefix index since the document that this reader got before.
 
-    The hashes are those of Request.prefix, each combined with its model (core.prefix_news). ``since`` is the ``version`` the reader must have to apply it;
-    0: it is the whole index. A reader that has another version forgets what it has, until a whole one comes.
+    The hashes are those of Request.prefix, each combined with its model (core.prefix_news). ``since`` is the
+    ``version`` the reader must have to apply it; 0: it is the whole index. A reader that has another version forgets what it has, until a whole one comes.
     """
 
     version: int
@@ -104,7 +104,7 @@ class Wanted:
     prefill_tokens: float  # of all of them together
     decode_tokens: float
     oldest_age_s: float
-    prefixes: tuple[int, ...] = ()  # of the oldest ones, the last hash of each; at most eight
+    prefixes: tuple[int, ...] = ()  # of the oldest ones, the hash at half of each prompt; at most eight
     yours: int = 0  # of the count, those that the plan would send to the reader of this document now
 
 

@@ -146,6 +146,10 @@ class Sharing:
                         count=count,
                         waited_s=wanted.oldest_age_s + age_s,
                         tokens=(wanted.prefill_tokens + wanted.decode_tokens) / wanted.count,
+                        has_prefix_here=any(
+                            self._knows.local.prefixes.matched(report.engine, wanted.model, (half,))
+                            for half in wanted.prefixes
+                        ),
                         has_asked=wanted.yours > 0,
                     )
 

@@ -2,12 +2,25 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pairproxy.core.documents import EngineState, ReplicaState
+from pairproxy.core.documents import EngineState, Promise, ReplicaState, Wanted
 from pairproxy.core.knowledge import Rules
-from pairproxy.core.models import EngineId, ModelName, Replica
-from pairproxy.core.nodes import MAX_ENGINES, MAX_REPLICAS, MAX_SLOTS, STALE_S, NodeTable
-from tests.core.told import FAST, GPU, B, C, M, Told, ask, at, document
+from pairproxy.core.models import EngineId, ModelName, NodeId, Replica
+from pairproxy.core.nodes import (
+    MAX_ENGINES,
+    MAX_REPLICAS,
+    MAX_SLOTS,
+    MAX_WANTED,
+    MAX_WANTED_PREFIXES,
+    MOST_TOKENS,
+    MOST_WAITING,
+    PROMISED_S,
+    STALE_S,
+    NodeTable,
+)
+from tests.core.told import FAST, GPU, A, B, C, M, Told, ask, at, document, sent
 
 
 def test_an_older_document_of_the_same_life_is_ignored() -> None:
@@ -131,6 +144,40 @@ def test_a_flood_of_engines_and_models_is_cut() -> None:
     table.report(replace(document(B), engines=(many,) * (MAX_ENGINES + 1)), 0.0)
     ((kept, _),) = table.documents(0.0)
     assert [len(one.replicas) for one in kept.engines] == [MAX_REPLICAS] * MAX_ENGINES
+
+
+@given(
+    st.builds(
+        Wanted,
+        model=st.sampled_from([M, ModelName(""), ModelName("x" * 300)]),
+        count=st.integers(-5, 10**7),
+        prefill_tokens=st.floats(),
+        decode_tokens=st.floats(),
+        oldest_age_s=st.floats(),
+        prefixes=st.lists(st.integers(0, 9), max_size=20).map(tuple),
+        yours=st.integers(-5, 10**7),
+    ),
+    st.builds(Promise, origin=st.sampled_from([A, B, NodeId("")]), for_s=st.floats()),
+)
+def test_forged_wants_and_promises_are_left_out_or_cut(wanted: Wanted, promise: Promise) -> None:
+    """A peer that tells nonsense is bounded: what is kept can be reckoned with, and the plan goes on."""
+    told = Told(slots=1)
+    told.arrives(ask("runs"))
+    forged = replace(document(B, frees=(1.0,)), wanted=(wanted,) * (MAX_WANTED + 1))
+    forged = replace(forged, engines=(replace(forged.engines[0], promises=(promise,) * 9, asks=True),))
+    told.hears(forged)
+    ((kept, _),) = told.scheduler.nodes.documents(0.0)
+    assert len(kept.wanted) in (0, MAX_WANTED)
+    for one in kept.wanted:
+        assert 0 <= one.yours <= one.count <= MOST_WAITING
+        assert 0.0 <= one.prefill_tokens + one.decode_tokens <= 2 * MOST_TOKENS
+        assert len(one.prefixes) <= MAX_WANTED_PREFIXES
+    assert len(kept.engines[0].promises) <= kept.engines[0].slots
+    assert all(0.0 <= one.for_s <= PROMISED_S for one in kept.engines[0].promises)
+    commands = told.arrives(ask("waits")) + told.finishes("runs")
+    for _ in range(9):
+        commands += told.passes(0.25)
+    assert [name for name, _ in sent(commands)] == ["waits"]
 
 
 def test_the_replica_each_node_holds_under_a_name_can_be_compared() -> None:

@@ -29,10 +29,18 @@ class Owner(Told):
         super().__init__(slots=slots, speed=FAST)
         self._sequence = 0
 
-    def wants(self, origin: NodeId, count: int, yours: int = 0, age: float = 0.0, epoch: str = "1") -> None:
+    def wants(
+        self,
+        origin: NodeId,
+        count: int,
+        yours: int = 0,
+        age: float = 0.0,
+        epoch: str = "1",
+        prefixes: tuple[int, ...] = (),
+    ) -> None:
         """A peer without slots tells what it waits for, and how much of it at A."""
         self._sequence += 1
-        wanted = (Wanted(M, count, 100.0 * count, 100.0 * count, age, (), yours),) if count else ()
+        wanted = (Wanted(M, count, 100.0 * count, 100.0 * count, age, prefixes, yours),) if count else ()
         told = document(origin, rates=SLOW, frees=(60.0,), epoch=epoch, sequence=self._sequence)
         self.hears(replace(told, wanted=wanted))
 
@@ -72,6 +80,17 @@ def test_a_slot_that_comes_free_goes_to_one_of_those_who_wait() -> None:
     owner.arrives(ask("c-r-1", origin=C))
     owner.finishes("c-r-1")
     assert promised(owner) == [B]
+
+
+def test_whose_prompt_is_in_the_cache_here_comes_first() -> None:
+    """Of those who waited alike; the rest of its prompt is read sooner here than anybody's elsewhere."""
+    owner = Owner()
+    owner.arrives(replace(ask("own"), prefix=(1, 2, 3)))
+    owner.begins("own")
+    owner.wants(B, 1)
+    owner.wants(C, 1, prefixes=(2,))
+    owner.finishes("own")
+    assert promised(owner) == [C]
 
 
 def test_nothing_is_promised_when_only_one_waits() -> None:
