@@ -78,7 +78,8 @@ class PrefixNews:
     """What became of an engine's prefix index since the document that this reader got before.
 
     The hashes are those of Request.prefix, each combined with its model (core.prefix_news). ``since`` is the
-    ``version`` the reader must have to apply it; 0: it is the whole index. A reader that has another version forgets what it has, until a whole one comes.
+    ``version`` the reader must have to apply it; 0: it is the whole index. A reader that has another version
+    forgets what it has, until a whole one comes.
     """
 
     version: int
