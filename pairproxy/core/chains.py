@@ -33,7 +33,6 @@ class Chain:
     name: tuple[str, str] | None  # (client, the name that it gave)
     last_at: float  # when its latest step arrived or ended
     prompt_tokens: int = 0  # of its latest step
-    goes_on: bool = False  # whether more steps are expected: by its name, its tools, or its second step
     steps: int = 0  # that arrived
     step: RequestId | None = None  # the one that waits or runs now; None: it pauses
     place: Place | None = None  # where its latest step went
@@ -77,12 +76,14 @@ class ChainTable:
     def arrived(self, request: Request, at: float) -> None:
         """A client's request: the next step of a chain, the first of one, or none of any.
 
-        The first step tells that others will follow by its name, or by the tools that it brings.
+        An agent brings its tools with every step. What brings none, and gives no name, is somebody's chat:
+        each of its replies is waited for, not the last.
         """
         self._forget_silent(at)
         if request.origin is not None or request.id in self._by_step:
             return
-        if not request.chain and (request.prompt_tokens < SHORTEST_TOKENS or not request.prefix):
+        is_agents = "tools" in request.needs and request.prefix and request.prompt_tokens >= SHORTEST_TOKENS
+        if not request.chain and not is_agents:
             return
         chain = self._continued(request)
         if chain is None:
@@ -92,7 +93,6 @@ class ChainTable:
             self.habits.growth.learn(max(float(request.prompt_tokens - chain.prompt_tokens), 0.0))
             if chain.output_tokens:
                 self.habits.output.learn(float(chain.output_tokens))
-            chain.goes_on = True
         chain.steps += 1
         chain.step = request.id
         chain.prompt_tokens = request.prompt_tokens
@@ -116,9 +116,8 @@ class ChainTable:
             self._touch(chain, at)
 
     def of(self, step: RequestId) -> Chain | None:
-        """The chain of a step that waits or runs, if it is expected to go on."""
-        chain = self._by_step.get(step)
-        return chain if chain is not None and chain.goes_on else None
+        """The chain of a step that waits or runs."""
+        return self._by_step.get(step)
 
     def active(self, at: float) -> list[Chain]:
         """The chains that are at work, or pause as they do between two steps."""
@@ -126,7 +125,7 @@ class ChainTable:
         return [
             chain
             for chain in self._chains.values()
-            if chain.goes_on and (chain.step is not None or at - chain.last_at <= longest_s)
+            if chain.step is not None or at - chain.last_at <= longest_s
         ]
 
     def more_steps(self, chain: Chain) -> list[int]:
@@ -156,8 +155,7 @@ class ChainTable:
     def _begin(self, request: Request, at: float) -> Chain:
         self._count += 1
         name = (request.client, request.chain) if request.chain else None
-        goes_on = name is not None or "tools" in request.needs
-        chain = Chain(self._count, request.model, name, at, goes_on=goes_on)
+        chain = Chain(self._count, request.model, name, at)
         self._chains[chain.number] = chain
         if name is not None:
             self._by_name[request.model, *name] = chain
@@ -187,10 +185,9 @@ class ChainTable:
             if chain.step is not None:
                 self._touch(chain, at)  # a long step is no silence
                 continue
-            if chain.goes_on:
-                self._totals.append(chain.steps)
-                if chain.output_tokens:
-                    self.habits.last_output.learn(float(chain.output_tokens))
+            self._totals.append(chain.steps)
+            if chain.output_tokens:
+                self.habits.last_output.learn(float(chain.output_tokens))
             self._forget(chain)
 
     def _forget(self, chain: Chain) -> None:
