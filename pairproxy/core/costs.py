@@ -59,6 +59,11 @@ class Costs:
         speed.learn(usage, timing, PRIORS.get(kind, _UNKNOWN), is_cold=is_cold)
         self.changes += 1
 
+    def calibrate(self, engine: EngineId, model: ModelName, usage: Usage, company: int) -> None:
+        """Take in the sums of ``company`` equal requests with nothing beside them (Speed.calibrate)."""
+        self._speeds.setdefault((engine, model), Speed()).calibrate(usage, company)
+        self.changes += 1
+
     def slowness(
         self, engine: EngineId, model: ModelName, usage: Usage, timing: Timing, kind: str
     ) -> float | None:

@@ -34,6 +34,7 @@ ONE_REPLY = (
 PRIOR_SPREAD = (
     0.5  # of ln(beta + SMALL) within one kind of engine: published values differ by a factor of two
 )
+CALIBRATION = 32.0  # the same for a measurement with nothing beside it: it takes ten replies to be refuted
 SMALL = 0.2  # a beta below it hardly matters to a handful of requests
 INFORMATIVE = 0.05  # by which the candidates' errors must differ, or a reply says nothing of beta
 FORGETTING = 0.97  # of what was said before, by each reply that says something: the last thirty count
@@ -101,6 +102,24 @@ class DecodeCurve:
                 self._levels[index] += LEVEL_WEIGHT * weight * one
         self.replies += 1
 
+    def calibrate(self, tokens: float, seconds: float, company: int) -> None:
+        """Take in a measurement: each of ``company`` equal requests decoded ``tokens`` in ``seconds``.
+
+        Nothing else ran, so it is worth more than a reply, and as many replies as ran. It says how company
+        slows, by the rate that was learned before; without one it is a first reply. That all together were
+        slower than one alone is not believed: somebody else used the machine, and replies will say better.
+        """
+        if self.replies:
+            slowest_s = company * tokens / math.exp(max(self._levels))
+            seconds = min(seconds, slowest_s)
+        seen = _rates(tokens, {company: seconds})
+        if self.replies == 0:
+            self._levels, self._usual = seen[:], seen[:]
+        else:
+            wrong = [one - level for one, level in zip(seen, self._levels, strict=True)]
+            self._judge(wrong, 1.0, noise=NOISE / math.sqrt(company), most=CALIBRATION)
+        self.replies += 1
+
     def rates(self, prior: Rates) -> tuple[float, float]:
         """(r1 in tokens/s, beta): the best so far, between the candidates by a parabola."""
         if self.replies == 0:
@@ -133,14 +152,15 @@ class DecodeCurve:
         rates = zip(_rates(tokens, company_s), self._usual, scores, strict=True)
         return math.exp(max(one - usual for one, usual, score in rates if score <= bound))
 
-    def _judge(self, wrong: Sequence[float], weight: float) -> None:
+    def _judge(
+        self, wrong: Sequence[float], weight: float, *, noise: float = NOISE, most: float = ONE_REPLY
+    ) -> None:
         if max(wrong) - min(wrong) < INFORMATIVE:
             return
         for index, one in enumerate(wrong):
-            squared = (one / NOISE) ** 2
-            self._errors[index] = (
-                self._errors[index] * FORGETTING + weight * ONE_REPLY * squared / (ONE_REPLY + squared)
-            )  # fmt: skip
+            squared = (one / noise) ** 2
+            self._errors[index] *= FORGETTING
+            self._errors[index] += weight * most * squared / (most + squared)
 
     def _scores(self, prior_beta: float) -> list[float]:
         return [
@@ -149,7 +169,7 @@ class DecodeCurve:
         ]
 
 
-def _rates(tokens: int, company_s: Mapping[int, float]) -> list[float]:
+def _rates(tokens: float, company_s: Mapping[int, float]) -> list[float]:
     """ln r1 by this reply alone, for each of BENDS."""
     logs = []
     for beta in BENDS:

@@ -85,12 +85,16 @@ class EngineLost:
 
 @dataclass(frozen=True, slots=True)
 class SpeedMeasured:
-    """A calibration of an engine of this node ended: tokens and seconds of one request running alone."""
+    """A calibration of an engine of this node ended: tokens and seconds of all that ran, summed.
+
+    ``company`` equal requests ran from its beginning to its end, and nothing else.
+    """
 
     at: float
     engine: EngineId
     model: ModelName
     usage: Usage
+    company: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,8 +90,11 @@ class LocalEngines:
         kind = report.kind if report else ""
         self.costs.learn(engine, model, usage, timing, kind=kind, is_cold=is_cold)
 
-    def measured(self, engine: EngineId, model: ModelName, usage: Usage) -> None:
-        """Take in a calibration: it read all of its prompt anew, also where the engine does not say so."""
+    def measured(self, engine: EngineId, model: ModelName, usage: Usage, company: int = 1) -> None:
+        """Take in a calibration. Alone it read its whole prompt anew, even if the engine does not say so."""
+        if company > 1:
+            self.costs.calibrate(engine, model, usage, company)
+            return
         exact = replace(usage, cached_tokens=usage.cached_tokens or 0)
         self.learn(engine, model, exact, Timing())
 

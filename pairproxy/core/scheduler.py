@@ -165,8 +165,8 @@ class Scheduler:
                 self.local.report(report)
             case EngineLost(_, engine):
                 self.local.lose(engine)
-            case SpeedMeasured(_, engine, model, usage):
-                self.local.measured(engine, model, usage)
+            case SpeedMeasured(_, engine, model, usage, company):
+                self.local.measured(engine, model, usage, company)
             case NodeReported(at, document):
                 self._hear(document, at, commands)
             case CatalogueReported(_, catalogue):

@@ -119,6 +119,12 @@ class Speed:
             return None
         return self.decode.slowness(usage.output_tokens or 0, company_s, prior)
 
+    def calibrate(self, usage: Usage, company: int) -> None:
+        """Take in the sums of ``company`` equal requests that decoded at once, with nothing beside them."""
+        if usage.output_tokens and usage.decode_s:
+            self._rates = None
+            self.decode.calibrate(usage.output_tokens / company, usage.decode_s / company, company)
+
     def learn(self, usage: Usage, timing: Timing, prior: Rates, *, is_cold: bool) -> None:
         """Take in one finished request. ``is_cold``: nothing of its prompt can have been cached.
 

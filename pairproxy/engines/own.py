@@ -16,7 +16,7 @@ from pairproxy.core.events import EngineLost, EngineReported, SpeedMeasured
 from pairproxy.core.models import EngineId
 from pairproxy.core.replicas import with_aliases
 from pairproxy.engines.build import build_engine
-from pairproxy.engines.calibrate import KINDS, TIMEOUT_S, calibrate
+from pairproxy.engines.calibrate import KINDS, TIMEOUT_S, calibrate, calibrate_company
 from pairproxy.engines.embedded import EmbeddedEngine
 from pairproxy.engines.model_fetch import Progress
 from pairproxy.engines.monitor import EngineMonitor
@@ -128,9 +128,13 @@ class OwnEngines:
 
     async def _measure(self, report: EngineReport, tell: Tell, now: Callable[[], float]) -> None:
         model = report.replicas[0][0].model
-        usage = await calibrate(self._upstreams[report.engine], model)
-        if usage is not None:
-            tell(SpeedMeasured(now(), report.engine, model, usage))
+        upstream = self._upstreams[report.engine]
+        alone = await calibrate(upstream, model)
+        if alone is not None:
+            tell(SpeedMeasured(now(), report.engine, model, alone))
+            if (found := await calibrate_company(upstream, model, report.slots or 1, alone)) is not None:
+                usage, company = found
+                tell(SpeedMeasured(now(), report.engine, model, usage, company))
         with contextlib.suppress(UpstreamError):  # the monitor will find out, too
             report = await self._engines[report.engine].probe()  # the measurement may have loaded the model
             self._tell(report, tell, now)

@@ -156,3 +156,34 @@ def test_it_never_diverges(replies: list[tuple[int, dict[int, float]]]) -> None:
     if replies:
         alone = [tokens / sum(company_s.values()) for tokens, company_s in replies]
         assert min(alone) * 0.5 <= rate <= max(alone) * (1 + beta * 500) * 2
+
+
+@pytest.mark.parametrize("company", [4, 8])
+@pytest.mark.parametrize("beta", [0.03, 0.15, 0.4, 0.8, 1.0])
+def test_a_calibration_finds_the_bend_at_once(beta: float, company: int) -> None:
+    """One request alone and some at once: what is predicted for that company is right, whatever the prior."""
+    curve = DecodeCurve()
+    curve.learn(24, {1: 24 / 70}, PRIOR)
+    share = 70 / (1 + beta * (company - 1))
+    curve.calibrate(16, 16 / share, company)
+    rate, found = curve.rates(PRIOR)
+    assert rate / (1 + found * (company - 1)) == pytest.approx(share, rel=0.1)
+    assert rate == pytest.approx(70, rel=0.01)
+
+
+def test_a_calibration_that_was_wrong_is_refuted_by_replies() -> None:
+    """Somebody used the machine meanwhile: twenty replies later it has left no trace."""
+    curve = DecodeCurve()
+    curve.learn(24, {1: 24 / 70}, PRIOR)
+    curve.calibrate(16, 16 / 2, 4)
+    assert curve.rates(PRIOR)[1] == pytest.approx(1.0, rel=0.1), "no more than one after the other"
+    served(curve, beta=0.15, replies=20)
+    rate, beta = curve.rates(PRIOR)
+    assert rate / (1 + 3 * beta) == pytest.approx(70 / 1.45, rel=0.15)
+
+
+def test_a_calibration_in_company_alone_is_a_first_reply() -> None:
+    """Where nothing is known of one request alone, company says nothing of how it slows."""
+    curve = DecodeCurve()
+    curve.calibrate(50, 1.0, 3)
+    assert curve.rates(PRIOR) == pytest.approx((65.0, 0.15), rel=0.02)

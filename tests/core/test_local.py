@@ -39,6 +39,18 @@ def test_a_calibration_is_believed_over_what_was_served() -> None:
     assert (local.rates(GPU, M).prefill, local.rates(GPU, M).decode) == pytest.approx((1000.0, 48.0))
 
 
+def test_a_calibration_in_company_tells_how_requests_slow_each_other() -> None:
+    """The sums of those that ran at once: the rate alone stays, the bend is the measured one."""
+    local = LocalEngines(A, Costs())
+    local.measured(GPU, M, Usage(prompt_tokens=100, output_tokens=24, prefill_s=0.1, decode_s=0.5))
+    local.measured(GPU, M, Usage(output_tokens=64, decode_s=4 * 16 / 24), 4)
+    rates = local.rates(GPU, M)
+    assert rates.decode == pytest.approx(48.0, rel=0.02)
+    assert rates.decode * rates.share(4) == pytest.approx(24.0, rel=0.05)
+    local.measured(GPU, M, Usage(output_tokens=0, decode_s=1.0), 4)
+    assert local.rates(GPU, M) == rates, "who wrote nothing says nothing"
+
+
 def test_what_a_lost_engine_had_is_remembered_within_bounds() -> None:
     """Until it answers again, as it was; the engine that was lost first is forgotten first."""
     local = LocalEngines(A, Costs())

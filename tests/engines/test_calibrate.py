@@ -1,9 +1,15 @@
 import pytest
 
 from pairproxy.config import Limits, PacedSettings
-from pairproxy.core.models import ModelName, Usage
+from pairproxy.core.models import ModelName, Rates, Usage
 from pairproxy.engines import calibrate as calibrate_module
-from pairproxy.engines.calibrate import OUTPUT_TOKENS, calibrate
+from pairproxy.engines.calibrate import (
+    COMPANY_TOKENS,
+    MOST_COMPANY,
+    OUTPUT_TOKENS,
+    calibrate,
+    calibrate_company,
+)
 from pairproxy.engines.paced import PacedEngine
 from pairproxy.upstreams import Upstream
 from tests.support.engine_scripts import head, json_reply, raw
@@ -88,3 +94,69 @@ def test_an_engine_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
     usage, engine = measured(raw(then="hang"))
     assert usage is None
     assert engine.open_connections == 0
+
+
+def alone_at(rate: float) -> Usage:
+    """What calibrate() says of an engine that writes ``rate`` tokens/s."""
+    return Usage(output_tokens=OUTPUT_TOKENS, decode_s=OUTPUT_TOKENS / rate)
+
+
+def measured_company(script: Script, slots: int, rate: float) -> tuple[tuple[Usage, int] | None, FakeEngine]:
+    """Calibrate an engine with this script in company."""
+
+    async def scene() -> tuple[tuple[Usage, int] | None, FakeEngine]:
+        async with FakeEngine(script) as engine:
+            upstream = Upstream(engine, limits=Limits())
+            try:
+                return await calibrate_company(upstream, MODEL, slots, alone_at(rate)), engine
+            finally:
+                await upstream.close()
+
+    return run_async(scene())
+
+
+def test_it_measures_how_requests_slow_each_other() -> None:
+    """As many as there are slots run at once, each at the part of the rate that the engine was set to."""
+
+    async def scene() -> tuple[tuple[Usage, int] | None, PacedEngine]:
+        engine = PacedEngine(PacedSettings(prefill=2000.0, decode=200.0, beta=0.5), slots=4)
+        await engine.start()
+        upstream = Upstream(engine, limits=Limits())
+        try:
+            return await calibrate_company(upstream, MODEL, 4, alone_at(200.0)), engine
+        finally:
+            await upstream.close()
+            await engine.stop()
+
+    found, engine = run_async(scene())
+    assert found is not None
+    usage, company = found
+    assert (company, usage.output_tokens) == (4, 4 * COMPANY_TOKENS)
+    assert (engine.gpu.slots.max_in_flight, engine.gpu.slots.ever_waited) == (4, 0)
+    assert usage.output_tokens
+    assert usage.decode_s
+    share = Rates(prefill=2000.0, decode=200.0, beta=0.5).share(4)
+    assert usage.output_tokens / usage.decode_s == pytest.approx(200.0 * share, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("slots", "rate", "company"), [(2, 80.0, 2), (16, 80.0, 7), (16, 500.0, MOST_COMPANY), (4, 24.0, 2)]
+)
+def test_a_slow_engine_gets_fewer_at_once(slots: int, rate: float, company: int) -> None:
+    """Even an engine that does one after the other is done within the time that a start may take."""
+    found, engine = measured_company(json_reply(SAID), slots, rate)
+    assert found is not None
+    assert (found[1], len(engine.requests)) == (company, company)
+    assert len({request.body for request in engine.requests}) == company, "no prompt is that of another"
+
+
+@pytest.mark.parametrize(("slots", "rate"), [(1, 500.0), (4, 20.0)])
+def test_one_alone_has_no_company(slots: int, rate: float) -> None:
+    """With one slot, or no time for two, nothing is asked."""
+    found, engine = measured_company(json_reply(SAID), slots, rate)
+    assert (found, engine.requests) == (None, [])
+
+
+def test_a_company_of_which_one_was_refused_is_not_measured() -> None:
+    """The others were fewer than was thought."""
+    assert measured_company(json_reply({"error": "busy"}, 503), 4, 500.0)[0] is None

@@ -58,10 +58,12 @@ def test_an_engine_of_our_own_is_measured_before_it_is_told_of() -> None:
         engines = of(PACED)
         async with watched(engines) as told:
             await engines.until_told()
-            assert [type(event) for event in told] == [SpeedMeasured, EngineReported]
-            measured = told[0]
-            assert isinstance(measured, SpeedMeasured)
-            assert measured.engine == "paced"
+            alone, together, reported = told
+            assert isinstance(alone, SpeedMeasured)
+            assert isinstance(together, SpeedMeasured)
+            assert isinstance(reported, EngineReported)
+            assert (alone.engine, alone.company) == ("paced", 1)
+            assert (together.engine, together.company) == ("paced", 2), "as many at once as it has slots"
 
     run_async(scene())
 
