@@ -1,22 +1,40 @@
 """The same workload on the same nodes in the simulator: modelled beside measured."""
 
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, replace
 
 from pairproxy.cli.bench.rig import Rig
 from pairproxy.cli.bench.workloads import Workload
 from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import NodeId
 from pairproxy.core.simulator import simulate
-from pairproxy.core.workload import SimResult
 
 
-def modelled(workload: Workload, rig: Rig, policy: str, seed: int, *, only: str | None = None) -> SimResult:
+@dataclass(frozen=True, slots=True)
+class Modelled:
+    """What a leg would be, in the workload's own time."""
+
+    makespan_s: float
+    hit_rate: float
+    per_node: Counter[NodeId]
+
+
+def modelled(workload: Workload, rig: Rig, policy: str, seed: int, *, only: str | None = None) -> Modelled:
     """What the simulator makes of it: production scheduler, simulated GPUs and network.
 
-    ``only``: asked there, and of that node alone. As the network, a queue's patience is not fast-forwarded.
+    ``only``: asked there, and of that node alone. Engines are fast-forwarded as those of the daemons are, and
+    as there nothing else is: no wait, heartbeat or patience.
     """
-    rules = Rules(policy=policy, queue_timeout_s=Rules().queue_timeout_s * rig.fast_forward)
+    pace = rig.fast_forward
     requests = [
-        request if only is None else replace(request, origin=NodeId(only)) for request in workload.requests
+        replace(
+            request,
+            origin=request.origin if only is None else NodeId(only),
+            at=request.at / pace,
+            think_s=request.think_s / pace,
+        )
+        for request in workload.requests
     ]
-    return simulate(rig.sim_nodes(only), requests, rules, seed, network=rig.network())
+    result = simulate(rig.sim_nodes(only, pace), requests, Rules(policy=policy), seed)
+    hits = sum(result.cached_tokens) / max(sum(result.prompt_tokens), 1)
+    return Modelled(result.makespan_s * pace, hits, result.per_node)

@@ -14,7 +14,7 @@ from pairproxy.cli.bench.legs import Bench, Leg
 from pairproxy.cli.bench.model import modelled
 from pairproxy.cli.bench.rig import NodeSpec, Rig, names, published
 from pairproxy.cli.bench.rounds import Say, measure
-from pairproxy.cli.bench.tables import Row, scale_note
+from pairproxy.cli.bench.tables import Row, scale_note, told
 from pairproxy.cli.bench.workloads import Workload
 from pairproxy.cli.bench.workloads import published as tasks
 
@@ -62,7 +62,11 @@ async def _together(spark: float, rounds: int, best_s: float, say: Say) -> list[
         handed = await bench.run(workload, hands_over=True)
     ours_s, worst_s = median(leg.makespan_s for leg in ours), max(leg.makespan_s for leg in ours)
     model_s = modelled(workload, rig, "fastest-finish", 0).makespan_s
-    optimum = f"optimum {lower_bound(workload, rig):.0f} s; {shares(ours[0].per_node)}"
+    unhurried_s = modelled(workload, Rig(rig.nodes), "fastest-finish", 0).makespan_s
+    optimum = (
+        f"{shares(ours[0].per_node)}; optimum {told(lower_bound(workload, rig), 'min')}; "
+        f"without fast-forward the model says {told(unhurried_s, 'min')}"
+    )
     return [
         Row(f"{case}: handed over by count", handed.makespan_s, unit="min", note=shares(handed.per_node)),
         Row(f"{case}: least-busy of ours", busy[0].makespan_s, unit="min", note=shares(busy[0].per_node)),

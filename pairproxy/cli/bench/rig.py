@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
 from pairproxy.cli.demo.cluster import node_settings
 from pairproxy.core.errors import PairproxyError
 from pairproxy.core.experiments import rigs
 from pairproxy.core.experiments.rigs import at_speeds
 from pairproxy.core.models import NodeId, Rates
-from pairproxy.core.workload import Network, SimNode
+from pairproxy.core.workload import SimNode
 
 CACHED_TOKENS = 150_000  # five agents' prompts: what a desktop GPU has room for beside a mid-size model
 BETA = 0.15  # llama.cpp's published curve
@@ -60,19 +60,18 @@ class Rig:
         """A config.toml for each node."""
         return {node.name: self._paced(node, policy) for node in self.nodes}
 
-    def sim_nodes(self, only: str | None = None) -> list[SimNode]:
-        """The same nodes for the simulator, or one of them alone."""
+    def sim_nodes(self, only: str | None = None, pace: float = 1.0) -> list[SimNode]:
+        """The same nodes for the simulator, or one of them alone, ``pace`` times as fast."""
         return [
-            SimNode.of(node.name, node.slots, node.rates, cache_tokens=node.cached_tokens)
+            SimNode.of(
+                node.name,
+                node.slots,
+                Rates(node.prefill * pace, node.decode * pace, node.beta),
+                cache_tokens=node.cached_tokens,
+            )
             for node in self.nodes
             if only in (None, node.name)
         ]
-
-    def network(self) -> Network:
-        """The network of the simulator: what a daemon's own pace costs is not fast-forwarded."""
-        real = Network()
-        times = {one.name: getattr(real, one.name) for one in fields(real) if one.name.endswith("_s")}
-        return replace(real, **{name: seconds * self.fast_forward for name, seconds in times.items()})
 
     def _paced(self, node: NodeSpec, policy: str) -> str:
         paced: Mapping[str, float] = {

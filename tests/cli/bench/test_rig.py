@@ -67,11 +67,12 @@ def test_the_usual_nodes_are_as_unequal_as_is_said() -> None:
     assert [node.slots for node in agents()] == [4, 4, 8]
 
 
-def test_what_the_network_costs_is_not_fast_forwarded() -> None:
-    """In a model of engines twenty times as fast, a heartbeat comes after twenty seconds of theirs."""
-    assert (
-        Rig(equal(2), fast_forward=20.0).network().heartbeat_s == 20.0 * Rig(equal(2)).network().heartbeat_s
-    )
+def test_the_simulator_may_have_them_faster() -> None:
+    """Twenty times the rates, and nothing else."""
+    (usual, *_), (fast, *_) = Rig(equal(2)).sim_nodes(), Rig(equal(2)).sim_nodes(pace=20.0)
+    (rates,), (faster,) = usual.engines[0].rates.values(), fast.engines[0].rates.values()
+    assert (faster.decode, faster.prefill, faster.beta) == (20 * rates.decode, 20 * rates.prefill, rates.beta)
+    assert fast.engines[0].cache_tokens == usual.engines[0].cache_tokens
 
 
 def test_the_published_nodes_take_the_published_times() -> None:
