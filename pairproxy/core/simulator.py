@@ -60,8 +60,8 @@ def simulate(
     """Run the requests through the nodes' schedulers until every one has ended.
 
     A burst is requests with the same ``at``, a chain requests each ``after`` the one before. The policy is in
-    the ``rules``; one node alone is the same call with that node, and the requests asked there
-    (core.experiments.measures.alone). ``knows_speeds``: each engine was measured before the first arrival; else it
+    the ``rules``; one node alone is the same call with that node, and the requests asked there (alone() of
+    core.experiments.measures). ``knows_speeds``: each engine was measured before the first arrival; else it
     starts at the prior of its kind.
 
     Raises ValueError for names that clash, an origin that is unknown or will be lost, or a request that
