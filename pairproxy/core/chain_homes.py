@@ -14,7 +14,6 @@ from pairproxy.core.queue import Waiting
 from pairproxy.core.running import Running, RunningTable
 
 MOST_PLANNED = 16  # chains that are planned together, the latest ones: a fan-out is seldom wider
-LAST_TIMES = 4.0  # a reply of so many times the usual length is the one that sums all up
 OLD_S = 1.0  # after which a plan is made anew though nothing was heard of a chain
 
 
@@ -105,8 +104,7 @@ class ChainHomes:
         lengths = self._local.costs.expected_lengths(running.request)
         written = running.written_tokens()
         rest = self._rest(chain, chain.place, work_s=running.left_s(lengths, at)[0], written=written)
-        is_last = written > LAST_TIMES * self._table.habits.output.value
-        return replace(rest, more=[0]) if is_last else rest
+        return replace(rest, more=[0]) if self._table.habits.is_last(written) else rest
 
     def _rest(
         self,

@@ -135,12 +135,17 @@ class _Plan:
             for rest in waiting:
                 losses[rest.number] = prices = self._compared(rest)
                 best = min(prices, key=lambda place: prices[place])
-                if prices[best] < -LEAST_GAIN_S:
+                if prices[best] < -self._least_gain_s(self._homes[rest.number], best):
                     self._move(rest.number, best)
                     has_moved = True
             if not has_moved:
                 break
         return {rest.number: self._against_home(rest, losses[rest.number]) for rest in waiting}
+
+    def _least_gain_s(self, home: Place, to: Place) -> float:
+        """What a move must save. To a faster place it goes for less: there a long last reply costs less."""
+        is_faster = self._sites[to].rates.decode > self._sites[home].rates.decode
+        return 0.0 if is_faster else LEAST_GAIN_S
 
     def _against_home(self, rest: Rest, prices: dict[Place, float]) -> dict[Place, float]:
         home = self._homes[rest.number]

@@ -19,6 +19,7 @@ MOST_STEPS_SEEN = 200.0  # of which an average is made: later ones count as much
 REMEMBERED = 64  # chains that ended; as many and STEPS_BEFORE is forgotten
 SHORTEST_TOKENS = 1000  # of a prompt: of a shorter one it does not matter where it is cached
 MOST_CHAINS = 256  # known at once, the longest silent goes first: a busy client has a dozen
+LAST_TIMES = 4.0  # a reply of so many times the usual length is the one that sums all up
 SILENT_S = 180.0  # after which a chain is over: few tools work longer
 PAUSE_TIMES = 4.0  # of the average tool time: a chain that pauses so long has probably ended
 SHORTEST_PAUSE_S = 20.0  # the same where tools are quick
@@ -58,6 +59,10 @@ class Habits:
     last_output: _Average = field(default_factory=lambda: _Average(LAST_OUTPUT_TOKENS))
     growth: _Average = field(default_factory=lambda: _Average(GROWTH_TOKENS))
     think: _Average = field(default_factory=lambda: _Average(THINK_S))
+
+    def is_last(self, tokens: float) -> bool:
+        """Whether a reply of so many tokens, so far, is the last of its chain by its length."""
+        return tokens > LAST_TIMES * self.output.value
 
 
 class ChainTable:
@@ -121,12 +126,12 @@ class ChainTable:
 
     def active(self, at: float) -> list[Chain]:
         """The chains that are at work, or pause as they do between two steps."""
+        return [chain for chain in self._chains.values() if chain.step is not None or self._pauses(chain, at)]
+
+    def _pauses(self, chain: Chain, at: float) -> bool:
+        """Whether a chain with no step here is expected to come back."""
         longest_s = max(PAUSE_TIMES * self.habits.think.value, SHORTEST_PAUSE_S)
-        return [
-            chain
-            for chain in self._chains.values()
-            if chain.step is not None or at - chain.last_at <= longest_s
-        ]
+        return at - chain.last_at <= longest_s and not self.habits.is_last(chain.output_tokens)
 
     def more_steps(self, chain: Chain) -> list[int]:
         """Equally likely numbers of steps after the latest one, in order.

@@ -134,6 +134,16 @@ def test_a_chain_that_pauses_too_long_is_reckoned_with_no_more() -> None:
     assert [chain.steps for chain in table.active(20.0 + longest_s)] == [2]
 
 
+def test_a_chain_that_has_summed_up_is_over() -> None:
+    """After a reply of many times the usual length no more is expected of a chain; but it may come back."""
+    table = ChainTable()
+    table.arrived(step("one", 1, 2, 3), 0.0)
+    done(table, "one", 40.0, tokens=3000)
+    assert table.active(41.0) == []
+    table.arrived(step("two", 1, 2, 3, 4), 45.0)
+    assert [chain.steps for chain in table.active(45.0)] == [2]
+
+
 def test_a_long_step_is_no_silence() -> None:
     """A chain whose step runs for longer than a chain may be silent is known when the next step comes."""
     table = ChainTable()
