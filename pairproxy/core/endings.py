@@ -97,9 +97,6 @@ class Endings:
         self._knows.local.prefixes.insert(running.place.engine, request.model, request.prefix)
 
     def _release(self, running: Running, settled: bool) -> None:
-        request = running.request
-        if running.first_byte_at is None and running.place.node == self._knows.own:
-            self._knows.local.prefixes.give_up(running.place.engine, request.model, request.prefix)
         if settled or running.place.node != self._knows.own:
             self._knows.running.remove(running.attempt)  # a peer's slot is its owner's to count
         else:

@@ -50,19 +50,6 @@ class EnginePrefixes:
             for model in list(known.caches):
                 self._void(known, model)
 
-    def expect(self, engine: EngineId, model: ModelName, prefix: Prefix) -> None:
-        """An engine begins to read a prompt: readers hear it at once, or they read it too."""
-        known = self._engines.get(engine)
-        if known is not None and prefix:
-            kept = prefix[: self._cache(known, model).size.blocks]
-            known.publication.insert(model, kept, self.matched(engine, model, kept), ())
-
-    def give_up(self, engine: EngineId, model: ModelName, prefix: Prefix) -> None:
-        """It will not be read after all."""
-        known = self._engines.get(engine)
-        if known is not None:
-            known.publication.drop(model, prefix[self.matched(engine, model, prefix) :])
-
     def insert(self, engine: EngineId, model: ModelName, prefix: Prefix) -> None:
         """An engine has read a prompt."""
         known = self._engines.get(engine)

@@ -1,5 +1,7 @@
 """How much of a prompt each place holds, as far as this node knows."""
 
+import math
+
 from pairproxy.core.local import LocalEngines
 from pairproxy.core.models import BLOCK_TOKENS, NodeId, Place, Request
 from pairproxy.core.nodes import NodeTable
@@ -15,10 +17,11 @@ class PrefixView:
         self._nodes = nodes
         self._running = running
 
-    def cached_tokens(self, request: Request, place: Place) -> int:
-        """Tokens of the prompt that need not be read there; never all of it, as an engine reads the last one.
+    def cached_tokens(self, request: Request, place: Place, wait_s: float = math.inf) -> int:
+        """Tokens of the prompt that need not be read there if it starts after ``wait_s`` seconds.
 
-        What is being read there now counts: it is there before another request could be read.
+        What is being read there now counts only for a request that has to wait: it will be there then; two
+        that are read side by side are both read. Never all of a prompt counts: its last token is always read.
         """
         if not request.prefix:
             return 0
@@ -27,6 +30,7 @@ class PrefixView:
             confidence = self._local.prefixes.confidence(place.engine)
         else:
             held, confidence = self._nodes.prefixes.matched(place, request.model, request.prefix)
-        pending = self._running.pending.matched(place, request.model, request.prefix)
-        tokens = max(held, pending) * BLOCK_TOKENS * confidence
+        if wait_s > 0.0:
+            held = max(held, self._running.pending.matched(place, request.model, request.prefix))
+        tokens = held * BLOCK_TOKENS * confidence
         return max(0, min(int(tokens), request.prompt_tokens - 1))

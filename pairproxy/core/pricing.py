@@ -88,8 +88,10 @@ class Pricing:
         priced: list[Candidate] = []
         last_resort: list[Candidate] = []
         for place, state in self.places(request, excluded, at):
-            cached = self.prefixes.cached_tokens(request, place) if state.is_loaded else 0
-            candidate = price(occupancies[place], state, request.prompt_tokens, output, long, cached)
+            occupancy, cached = occupancies[place], 0
+            if state.is_loaded:
+                cached = self.prefixes.cached_tokens(request, place, occupancy.wait_s)
+            candidate = price(occupancy, state, request.prompt_tokens, output, long, cached)
             if candidate.load_s > 0.0 and self.runners.evicts(request, place):
                 # Somebody will want back what is thrown out: a place that loses nothing is the better one.
                 candidate = replace(candidate, margin_s=candidate.margin_s + candidate.load_s)

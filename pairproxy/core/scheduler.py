@@ -230,7 +230,6 @@ class Scheduler:
         held = 0
         if pick.place.node == self.own:
             held = self.local.prefixes.matched(pick.place.engine, request.model, request.prefix)
-            self.local.prefixes.expect(pick.place.engine, request.model, request.prefix)
         self.running.add(
             Running(
                 attempt, request, pick.place, rates, at, pick.service_s, was_cold=is_cold, held_blocks=held

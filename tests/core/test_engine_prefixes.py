@@ -5,7 +5,7 @@ import pytest
 from pairproxy.core.documents import EngineReport
 from pairproxy.core.engine_prefixes import MOST_MODELS, UNCERTAIN, EnginePrefixes
 from pairproxy.core.models import BLOCK_TOKENS, EngineId, ModelName, Replica, Usage
-from pairproxy.core.prefix_news import MOST_CONFIDENCE, Heard, mark_of
+from pairproxy.core.prefix_news import MOST_CONFIDENCE, mark_of
 from tests.core.told import GPU, M, report
 
 PROMPT = tuple(range(100, 120))
@@ -90,27 +90,6 @@ def test_what_does_not_fit_is_not_believed_to_be_there() -> None:
     prefixes = known(replace(report(), cache_tokens=10 * BLOCK_TOKENS))
     assert prefixes.matched(GPU, M, PROMPT) == 10
     assert known(replace(report(), cache_tokens=0)).matched(GPU, M, PROMPT) == 0
-
-
-def test_readers_hear_what_is_being_read() -> None:
-    """As if it were held; given up, only what was really read stays told."""
-    prefixes = known(replace(report(), cache_tokens=40 * BLOCK_TOKENS))
-    longer = (*PROMPT, *range(500, 530))
-
-    def heard() -> int:
-        news, reader = prefixes.news(GPU, None), Heard()
-        assert news is not None
-        reader.take_in(news)
-        return reader.matched(M, longer)
-
-    prefixes.expect(GPU, M, longer)
-    prefixes.expect(GPU, M, ())
-    assert (heard(), prefixes.matched(GPU, M, longer)) == (40, len(PROMPT))
-    prefixes.give_up(GPU, M, longer)
-    assert (heard(), prefixes.matched(GPU, M, longer)) == (len(PROMPT), len(PROMPT))
-    prefixes.expect(EngineId("unknown"), M, longer)
-    prefixes.give_up(EngineId("unknown"), M, longer)
-    assert prefixes.news(EngineId("unknown"), None) is None
 
 
 def told(cached: int | None, prompt: int | None = 2000) -> Usage:

@@ -48,12 +48,14 @@ def test_every_place_is_known_by_its_own_index() -> None:
 
 
 def test_what_is_under_way_to_a_place_counts() -> None:
-    """Wherever it is, until the attempt ends."""
+    """Wherever it is, until the attempt ends; but not for what would start beside it."""
     seen = Seen()
     for node in (A, B):
         attempt = AttemptId(RequestId("other"), 1 if node == A else 2)
         seen.running.add(Running(attempt, replace(ASKED, prefix=PROMPT[:5]), at(node), FAST, 0.0, 1.0))
         assert seen.cached(at(node)) == 5 * BLOCK_TOKENS
+        assert seen.view.cached_tokens(ASKED, at(node), 0.1) == 5 * BLOCK_TOKENS
+        assert seen.view.cached_tokens(ASKED, at(node), 0.0) == 0
         seen.running.remove(attempt)
         assert seen.cached(at(node)) == 0
 

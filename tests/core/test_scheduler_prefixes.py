@@ -41,12 +41,11 @@ def test_what_an_engine_has_read_costs_no_prefill() -> None:
 
 @pytest.mark.parametrize("is_streaming", [True, False])
 def test_a_prompt_is_held_once_it_was_read(is_streaming: bool) -> None:
-    """A stream shows that with its first byte, a reply in one piece with its end; pending it counts too."""
+    """A stream shows that with its first byte, a reply in one piece with its end."""
     told = Told(slots=2)
     told.arrives(replace(step("r"), is_streaming=is_streaming))
     held = told.scheduler.local.prefixes
     assert held.matched(GPU, ask("r").model, RULES) == 0
-    assert priced(told, step("rr")).cached_tokens == 64 * BLOCK_TOKENS
     told.begins("r")
     assert (held.matched(GPU, ask("r").model, RULES) == 64) == is_streaming
     told.finishes("r")
@@ -121,19 +120,6 @@ def test_a_request_goes_where_its_prompt_was_read() -> None:
     assert there.affinity_s == 0.0 < here.affinity_s
 
 
-def test_a_peer_tells_what_it_is_reading() -> None:
-    """Others must not read it too in that time; when it is broken off before a byte came, they hear that."""
-    pair = Pair()
-    pair.b = Told(slots=2, speed=FAST)
-    pair.b.arrives(step("r"))
-    pair.publishes()
-    assert priced(pair.a, step("rr"), B).cached_tokens == 64 * BLOCK_TOKENS
-    pair.a.leaves("rr")
-    pair.b.leaves("r")
-    pair.publishes()
-    assert priced(pair.a, step("rrr"), B).cached_tokens == 0
-
-
 def test_a_node_that_lives_anew_holds_nothing() -> None:
     """What its last life told is void."""
     pair = Pair()
@@ -144,14 +130,17 @@ def test_a_node_that_lives_anew_holds_nothing() -> None:
     assert priced(pair.a, step("rr"), B).cached_tokens == 0
 
 
-def test_what_is_under_way_to_a_peer_is_reckoned_with() -> None:
-    """Two with one beginning, asked one after the other, go to one place; another prompt goes elsewhere."""
-    told = Told(slots=4, speed=FAST)
-    told.hears(document(B, slots=4))
-    ((_, first),) = sent(told.arrives(step("r")))
-    told.passes(6.0)
-    told.hears(document(B, slots=4, sequence=2))
-    ((_, second),) = sent(told.arrives(step("rr")))
-    other = ask("s", prompt=100 * BLOCK_TOKENS, prefix=tuple(range(50_000, 50_100)))
-    ((_, third),) = sent(told.arrives(other))
-    assert first == second != third
+def test_what_is_being_read_counts_for_who_has_to_wait() -> None:
+    """It will be there then; side by side, both prompts would be read."""
+    told = Told(speed=FAST)
+    told.hears(document(B))
+    ((_, busy),) = sent(told.arrives(step("r")))
+    alike = ask("rr", prompt=100 * BLOCK_TOKENS, prefix=(*RULES[:30], *range(9000, 9070)))
+    candidates = only_dispatch(told.arrives(alike)).decision.candidates
+    assert {one.place.node: (one.is_free, one.cached_tokens) for one in candidates} == {
+        busy: (False, 30 * BLOCK_TOKENS),
+        A if busy == B else B: (True, 0),
+    }
+    wide = Told(slots=2)
+    wide.arrives(step("r"))
+    assert priced(wide, step("rr")).cached_tokens == 0
