@@ -11,12 +11,20 @@ from typing import Any
 import msgspec
 
 from pairproxy.core.dialects.meter import Meter
+from pairproxy.core.documents import EngineReport
 from pairproxy.core.errors import UpstreamError
 from pairproxy.core.models import Dialect, ModelName, Usage
 from pairproxy.upstreams import Upstream
 
 KINDS = ("embedded", "paced")
-"""Engines that hold one model, loaded; asking another kind could load a model that nobody wanted."""
+"""Engines of our own: one model, loaded, and nobody else uses them."""
+FOUND_KIND = "llamacpp"
+"""The only found engine that is measured, and only while nobody has used it (is_fresh). Asking Ollama or LM
+Studio could load a model that nobody wanted."""
+FOUND_S = 5.0  # seconds for all of its measurement: a large model on a slow machine is learned by its replies
+SLOTS_PATH = "/slots"
+SLOTS_BYTES = 1024 * 1024  # a slot's sampling parameters are 2 kB
+SLOTS_S = 1.0  # seconds for the answer; it needs milliseconds
 PATH = "/v1/chat/completions"
 COMPANY_PATH = "/v1/completions"  # without a chat's template: a prompt of one token, so all write at once
 OUTPUT_TOKENS = 24
@@ -26,6 +34,23 @@ COMPANY_S = 1.5  # seconds, on an engine that works on one request after the oth
 REPLY_BYTES = 64 * 1024  # a few words and how long they took
 TIMEOUT_S = 30.0
 _WORDS = "river stone cloud paper candle window garden silver morning engine market letter " * 8
+
+
+def may_be_measured(report: EngineReport) -> bool:
+    """Whether no model would have to be loaded for it, and whether it could matter to nobody."""
+    if report.kind == FOUND_KIND:
+        return [is_loaded for _, is_loaded in report.replicas] == [True]
+    return report.kind in KINDS and bool(report.replicas)
+
+
+async def is_fresh(upstream: Upstream) -> bool:
+    """Whether no slot of a llama-server was ever used: there is no cache to lose and nobody to disturb."""
+    try:
+        status, reply = await upstream.fetch("GET", SLOTS_PATH, limit_bytes=SLOTS_BYTES, timeout_s=SLOTS_S)
+        slots = msgspec.json.decode(reply, type=list[_Slot])
+    except (UpstreamError, TimeoutError, msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+    return status == 200 and bool(slots) and all(one.is_fresh for one in slots)
 
 
 async def calibrate(upstream: Upstream, model: ModelName) -> Usage | None:
@@ -56,6 +81,17 @@ async def calibrate_company(
         return None
     tokens = sum(usage.output_tokens or 0 for usage in found)
     return Usage(output_tokens=tokens, decode_s=sum(usage.decode_s or 0.0 for usage in found)), company
+
+
+class _Slot(msgspec.Struct, frozen=True):
+    """What /slots says of one; older servers give a slot that had no task yet the task -1."""
+
+    is_processing: bool
+    id_task: int = -1
+
+    @property
+    def is_fresh(self) -> bool:
+        return not self.is_processing and self.id_task < 0
 
 
 async def _asked(

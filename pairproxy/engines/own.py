@@ -16,7 +16,15 @@ from pairproxy.core.events import EngineLost, EngineReported, SpeedMeasured
 from pairproxy.core.models import EngineId
 from pairproxy.core.replicas import with_aliases
 from pairproxy.engines.build import build_engine
-from pairproxy.engines.calibrate import KINDS, TIMEOUT_S, calibrate, calibrate_company
+from pairproxy.engines.calibrate import (
+    FOUND_S,
+    KINDS,
+    TIMEOUT_S,
+    calibrate,
+    calibrate_company,
+    is_fresh,
+    may_be_measured,
+)
 from pairproxy.engines.embedded import EmbeddedEngine
 from pairproxy.engines.model_fetch import Progress
 from pairproxy.engines.monitor import EngineMonitor
@@ -25,7 +33,7 @@ from pairproxy.upstreams import Upstream
 
 _log = logging.getLogger(__name__)
 
-FOUND_S = 1.0  # an engine that was found answers in milliseconds; one that is off must not hold up the others
+FOUND_NEWS_S = 1.0  # a found engine answers in milliseconds; one that is off must not hold up the others
 
 
 class OwnEngines:
@@ -45,7 +53,8 @@ class OwnEngines:
             self._aliases[engine.id] = settings.aliases
         self._upstreams = {engine.id: Upstream(engine, limits=limits) for engine in self._engines.values()}
         self._warned: set[tuple[EngineId, str]] = set()
-        self._measured: set[EngineId] = set()  # or being measured
+        self._seen: set[EngineId] = set()
+        self._measuring: set[EngineId] = set()
         self._told = {engine: asyncio.Event() for engine in self._engines}
 
     @property
@@ -90,19 +99,17 @@ class OwnEngines:
     ) -> None:
         """Tell from now on which engines are there and what they serve; tasks are started by ``spawn``.
 
-        An engine of our own is measured before it is told of, so that nothing runs beside the measurement;
-        unless its speed ``is_known``.
+        An engine that may be measured is, before it is told of for the first time, so that nothing runs
+        beside the measurement; unless its speed ``is_known``.
         """
 
         def reported(report: EngineReport) -> None:
-            is_new = report.kind in KINDS and report.replicas and report.engine not in self._measured
-            if is_new:
-                self._measured.add(report.engine)
-            if is_new and is_known(report):
-                self._tell(report, tell, now)
-            elif is_new:
+            is_new = report.engine not in self._seen
+            self._seen.add(report.engine)
+            if is_new and may_be_measured(report) and not is_known(report):
+                self._measuring.add(report.engine)
                 spawn(f"calibrate {report.engine}", self._measure(report, tell, now))
-            elif report.kind not in KINDS or self._told[report.engine].is_set():
+            elif report.engine not in self._measuring:
                 self._tell(report, tell, now)
 
         def lost(engine: EngineId) -> None:
@@ -118,7 +125,8 @@ class OwnEngines:
         """Return when every engine was told of: an engine of our own for sure, another one if it answers."""
         own = [engine.id for engine in self.engines if engine.kind in KINDS]
         await self._first_news(own, TIMEOUT_S)
-        await self._first_news(self._told, FOUND_S)
+        await self._first_news(self._told, FOUND_NEWS_S)
+        await self._first_news(tuple(self._measuring), FOUND_S)
 
     async def _first_news(self, engines: Iterable[EngineId], patience_s: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -127,18 +135,27 @@ class OwnEngines:
                     await self._told[engine].wait()
 
     async def _measure(self, report: EngineReport, tell: Tell, now: Callable[[], float]) -> None:
-        model = report.replicas[0][0].model
-        upstream = self._upstreams[report.engine]
-        alone = await calibrate(upstream, model)
-        if alone is not None:
-            tell(SpeedMeasured(now(), report.engine, model, alone))
-            if (found := await calibrate_company(upstream, model, report.slots or 1, alone)) is not None:
-                usage, company = found
-                tell(SpeedMeasured(now(), report.engine, model, usage, company))
+        upstream, is_own = self._upstreams[report.engine], report.kind in KINDS
+        if is_own or await is_fresh(upstream):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(2 * TIMEOUT_S if is_own else FOUND_S):
+                    await self._calibrate(upstream, report, tell, now)
         with contextlib.suppress(UpstreamError):  # the monitor will find out, too
             report = await self._engines[report.engine].probe()  # the measurement may have loaded the model
             self._tell(report, tell, now)
+        self._measuring.discard(report.engine)
         self._told[report.engine].set()
+
+    async def _calibrate(
+        self, upstream: Upstream, report: EngineReport, tell: Tell, now: Callable[[], float]
+    ) -> None:
+        model = report.replicas[0][0].model
+        alone = await calibrate(upstream, model)
+        if alone is not None:
+            tell(SpeedMeasured(now(), report.engine, model, alone))
+            if (found := await calibrate_company(upstream, model, report.slots, alone)) is not None:
+                usage, company = found
+                tell(SpeedMeasured(now(), report.engine, model, usage, company))
 
     def _tell(self, report: EngineReport, tell: Tell, now: Callable[[], float]) -> None:
         replicas = with_aliases(report.replicas, self._aliases[report.engine])
