@@ -20,7 +20,8 @@ from pairproxy.cli.bench.tables import Row
 from pairproxy.cli.bench.workloads import Workload, burst, chains, one_chain
 
 OURS = "fastest-finish"
-SHORT, LONG = 10.0, 20.0  # fast-forward of cases that take under a minute of real life, and of longer ones
+SHORT, LONG = 20.0, 40.0  # fast-forward of cases that take about a minute of real life, and of longer ones
+AGENTS_PACE = 20.0  # the same, of agents in closed loop: a step takes seconds
 AGENTS, START_S = 16, 90.0  # in closed loop, beginning at moments of so many seconds
 DIRECT = 5.0  # where a percent of a step is told apart
 
@@ -123,7 +124,7 @@ async def origins(seeds: Sequence[int], say: Say) -> list[Row]:
 
 async def agents(seeds: Sequence[int], say: Say) -> list[Row]:
     """Chains in closed loop against counting: a step's latency, TTFT, hits; one chain against no proxy."""
-    rig = Rig(agent_nodes(), LONG)
+    rig = Rig(agent_nodes(), AGENTS_PACE)
     ours: list[Leg] = []
     busy: list[Leg] = []
     models: list[float] = []

@@ -36,6 +36,7 @@ def test_a_burst_is_measured_against_bound_count_and_best_node(monkeypatch: pyte
 def test_origins_and_agents_have_a_row_for_each_target(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ratios above zero; the part that was refused and the hits are parts."""
     monkeypatch.setattr(schedule, "LONG", 100.0)
+    monkeypatch.setattr(schedule, "AGENTS_PACE", 100.0)
     monkeypatch.setattr(schedule, "DIRECT", 50.0)
     three, refused = asyncio.run(schedule.origins([1], quiet))
     step, ttft_50, ttft_90, hits, direct = asyncio.run(schedule.agents([1], quiet))
