@@ -100,8 +100,12 @@ def test_core_draws_no_global_randomness() -> None:
         for path in MODULES
         if path.is_relative_to(PACKAGE / "core")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if (isinstance(node, ast.Attribute) and ast.unparse(node.value) == "random" and node.attr != "Random")
-        or (isinstance(node, ast.ImportFrom) and node.module == "random" and node.names[0].name != "Random")
+        if (isinstance(node, ast.Import) and any(name.name == "random" for name in node.names))
+        or (
+            isinstance(node, ast.ImportFrom)
+            and node.module == "random"
+            and {n.name for n in node.names} != {"Random"}
+        )
     ]
     assert not found
 
