@@ -50,7 +50,7 @@ class Backlog:
     def _place(self, wanted: Wanted, occupancies: Mapping[Place, Occupancy], at: float) -> None:
         prompt, output = round(wanted.prefill_tokens / wanted.count), wanted.decode_tokens / wanted.count
         candidates: list[Candidate] = [
-            price(occupancies[place], state, prompt, output, output)
+            price(occupancies[place], state, prompt, output)
             for place, state in self._holders(wanted.model, at)
         ]
         first = min(candidates, key=lambda candidate: candidate.finish_s, default=None)

@@ -8,7 +8,7 @@ import math
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from statistics import NormalDist
 
@@ -23,11 +23,60 @@ LIKE_WEIGHT = 10.0  # replies; of 2, 5 and 10 on the public traces of coding age
 ANSWERS = 1024  # requests whose kind is looked up once between two replies: four full queues
 
 _ATOMS = 40
+TAIL_WEIGHT = 6.0  # replies: how much the prior weighs in what is thought of the tail; few say little of it
+LEAST_SPREAD = 0.02  # of the logarithm: no two replies are surely equal
+MOST_DEVIATIONS = 4.0  # longer ones are one in thirty thousand
+HALVINGS = 7  # of the interval in which a chance is sought: down to a sixteenth of a standard deviation
 _PRIOR = tuple(
     PRIOR_TOKENS * math.exp(PRIOR_SPREAD * NormalDist().inv_cdf((index + 0.5) / _ATOMS))
     for index in range(_ATOMS)
 )
 """The prior as forty equally likely lengths."""
+
+
+_NORMAL = NormalDist()
+
+
+class Unlikely:
+    """The tail of a distribution of lengths, as a log-normal: what a handful of replies cannot show."""
+
+    def __init__(self, middle: float, spread: float) -> None:
+        self._middle = middle
+        self._spread = max(spread, LEAST_SPREAD)
+
+    @property
+    def mean(self) -> float:
+        """Of the log-normal: a single odd reply moves it less than it moves Lengths.mean."""
+        return math.exp(self._middle + self._spread**2 / 2.0)
+
+    def tokens(self, deviations: float) -> float:
+        """The length so many standard deviations above the middle."""
+        return math.exp(self._middle + deviations * self._spread)
+
+    def above(self, tokens: float) -> float:
+        """The part of all replies that is longer."""
+        return 1.0 - _NORMAL.cdf((math.log(max(tokens, 1.0)) - self._middle) / self._spread)
+
+    def chance_of_first(self, is_late: Callable[[float], bool]) -> float:
+        """The part of all replies from the first length on that ``is_late``, which all longer ones are.
+
+        Asked in standard deviations; 0.0 if not even the longest in thirty thousand is.
+        """
+        if not is_late(MOST_DEVIATIONS):
+            return 0.0
+        low, high = -MOST_DEVIATIONS, MOST_DEVIATIONS
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2.0
+            low, high = (low, middle) if is_late(middle) else (middle, high)
+        return 1.0 - _NORMAL.cdf(low)
+
+
+def _log_normal(logs: list[float]) -> tuple[float, float]:
+    """Mean and standard deviation of the logarithm, with the prior as TAIL_WEIGHT replies more."""
+    weight = TAIL_WEIGHT + len(logs)
+    middle = (TAIL_WEIGHT * math.log(PRIOR_TOKENS) + sum(logs)) / weight
+    spread_2 = (TAIL_WEIGHT * PRIOR_SPREAD**2 + sum((one - middle) ** 2 for one in logs)) / weight
+    return middle, math.sqrt(spread_2)
 
 
 class Lengths:
@@ -39,6 +88,7 @@ class Lengths:
         The prior weighs as much as one reply that was seen; ``like``, of the same model, as LIKE_WEIGHT.
         """
         known = [(float(one), 1.0) for one in seen]
+        self._logs = _log_normal([math.log(max(one, 1.0)) for one, _ in known])
         self._is_prior = not known
         before, weight = (_PRIOR, 1.0) if like is None else (like.parts(), LIKE_WEIGHT)
         weighed = sorted(known + [(one, weight / _ATOMS) for one in before])
@@ -48,6 +98,11 @@ class Lengths:
         for tokens, weight in weighed:
             self._below.append(self._below[-1] + weight)
             self._sums.append(self._sums[-1] + weight * tokens)
+
+    def unlikely(self, most: float = math.inf) -> Unlikely:
+        """Its tail; ``most``: the spread of its logarithm is known to be no wider."""
+        middle, spread = self._logs
+        return Unlikely(middle, min(spread, most))
 
     def parts(self) -> tuple[float, ...]:
         """Forty equally likely lengths that stand for it."""

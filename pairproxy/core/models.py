@@ -162,8 +162,9 @@ class Candidate:
     decode_s: float
     in_flight: int
     slots: int
-    margin_s: float = 0.0  # what it would take longer if the reply is one of the longest in twenty
+    margin_s: float = 0.0  # for what may go wrong: a reply too long for the place, a model thrown out
     alone_s: float = 0.0  # what decode_s would be with no company
+    read_s: float = 0.0  # what prefill_s would be if no other prompt was read meanwhile
     cached_tokens: int = 0  # of the prompt that the place holds: prefill_s is without them
     affinity_s: float = (
         0.0  # for prefill that would be done a second time while another place holds the prefix

@@ -100,17 +100,13 @@ def price(
     state: ReplicaState,
     prompt: int,
     output: float,
-    long_output: float,
     cached: int = 0,
 ) -> Candidate:
-    """What ``prompt`` tokens in and ``output`` tokens out would cost where ``cached`` of the former are held.
-
-    ``long_output`` is the length that hardly any reply exceeds; what it costs more is the candidate's margin:
-    a long reply has what is there now for company at first, and the engine for itself later.
-    """
+    """What ``prompt`` tokens in and ``output`` out would cost where ``cached`` of the former are held."""
     rates = state.rates
     load_s = 0.0 if state.is_loaded else rates.load_s
-    prefill_s = occupancy.reading_s((prompt - cached) / rates.prefill)
+    read_s = (prompt - cached) / rates.prefill
+    prefill_s = occupancy.reading_s(read_s)
     alone_s = output / rates.decode
     lasts_s = occupancy.lasts_s(load_s + prefill_s, alone_s)
     return Candidate(
@@ -121,8 +117,8 @@ def price(
         decode_s=lasts_s - load_s - prefill_s,
         in_flight=occupancy.in_flight,
         slots=occupancy.slots,
-        margin_s=occupancy.lasts_s(load_s + prefill_s, long_output / rates.decode) - lasts_s,
         called=state.replica.called,
         cached_tokens=cached,
         alone_s=alone_s,
+        read_s=read_s,
     )

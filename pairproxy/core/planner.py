@@ -32,13 +32,16 @@ class Planner:
         self._asking = asking
         self._chains = chains
         self._turn = 0
+        self.settles_at: float | None = None  # when to plan anew, as all of a burst will be here
 
     def walk(self, queue: Iterable[Waiting], at: float) -> tuple[list[Placed], deque[Waiting]]:
         """Plan the queue, oldest first; returns what goes now and what keeps waiting, in order.
 
         A pick that is busy is noted in the plan, so that whoever stands behind reckons with it.
         """
+        queue = list(queue)
         occupancies = self._pricing.occupancies(at) if queue else {}
+        risks = self._pricing.risks(queue, occupancies, at) if queue else None
         held: list[Place] = []
         self._asking.begin()
         self._pricing.backlog.begin(at)
@@ -50,9 +53,10 @@ class Planner:
             if any(occupancy.wait_s <= 0.0 for occupancy in occupancies.values()):
                 self._pricing.backlog.take_turns(occupancies, at)
                 candidates = self._pricing.candidates(waiting.request, waiting.excluded, occupancies, at)
-            if not candidates:
+            if not candidates or risks is None:
                 rest.append(waiting)
                 continue
+            candidates = risks.priced(waiting.request, self._pricing.lengths(waiting.request), candidates)
             candidates = self._chains.priced(waiting.request, candidates)
             pick, reason = self._policy(candidates, self._turn)
             if pick.is_free and self._asking.may_send(pick.place, at):
@@ -64,6 +68,7 @@ class Planner:
                     held.append(pick.place)
             occupancies[pick.place].take(pick.load_s + pick.prefill_s, pick.alone_s)
         self._asking.end(held)
+        self.settles_at = risks.settles_at if risks is not None else None
         return placed, rest
 
     def admit(self, waiting: Waiting, at: float) -> Placed | PairproxyError:

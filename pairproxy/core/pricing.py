@@ -7,14 +7,18 @@ from pairproxy.core import gates, replicas
 from pairproxy.core.affinity import Affinity
 from pairproxy.core.avoidance import Avoidance
 from pairproxy.core.backlog import Backlog
+from pairproxy.core.bursts import Bursts
 from pairproxy.core.dialects import routes
 from pairproxy.core.documents import EngineReport, EngineState, ReplicaState
+from pairproxy.core.lengths import Lengths
 from pairproxy.core.local import LocalEngines
 from pairproxy.core.models import Candidate, ModelName, NodeId, Place, Rates, Replica, Request
 from pairproxy.core.nodes import NodeTable
 from pairproxy.core.plan import Occupancy, price
 from pairproxy.core.prefix_view import PrefixView
 from pairproxy.core.promises import PromiseBook, kept_from
+from pairproxy.core.queue import Waiting
+from pairproxy.core.risk import Risks
 from pairproxy.core.running import RunningTable
 
 Holder = tuple[Place, EngineReport | EngineState, ReplicaState]
@@ -39,6 +43,7 @@ class Pricing:
         self._running = running
         self._avoidance = avoidance
         self._promises = promises
+        self._bursts = Bursts()
         self.runners = gates.Runners()
         self.backlog = Backlog(local, nodes)
         self.affinity = Affinity()
@@ -79,19 +84,28 @@ class Pricing:
                 reading.setdefault(running.place, []).append(reading_s)
         return reading, works
 
+    def risks(self, queue: Collection[Waiting], occupancies: dict[Place, Occupancy], at: float) -> Risks:
+        """What may go wrong with a burst, for one walk over the queue."""
+        self._bursts.update(queue, self._running)
+        running = [(one, self.lengths(one.request)) for one in self._running]
+        return Risks(self._bursts, len(queue), running, occupancies, at)
+
+    def lengths(self, request: Request) -> Lengths:
+        """How long its reply may be."""
+        return self._local.costs.expected_lengths(request)
+
     def candidates(
         self, request: Request, excluded: Collection[Place], occupancies: dict[Place, Occupancy], at: float
     ) -> list[Candidate]:
         """Where the request may run, priced. Avoided places only if there are no others."""
-        costs = self._local.costs
-        output, long = costs.expected_output(request), costs.long_output(request)
+        output = self._local.costs.expected_output(request)
         priced: list[Candidate] = []
         last_resort: list[Candidate] = []
         for place, state in self.places(request, excluded, at):
             occupancy, cached = occupancies[place], 0
             if state.is_loaded:
                 cached = self.prefixes.cached_tokens(request, place, occupancy.wait_s)
-            candidate = price(occupancy, state, request.prompt_tokens, output, long, cached)
+            candidate = price(occupancy, state, request.prompt_tokens, output, cached)
             if candidate.load_s > 0.0 and self.runners.evicts(request, place):
                 # Somebody will want back what is thrown out: a place that loses nothing is the better one.
                 candidate = replace(candidate, margin_s=candidate.margin_s + candidate.load_s)

@@ -57,6 +57,11 @@ class Running:
         alone_s = sum(seconds * self.rates.share(company) for company, seconds in self.company_s.items())
         return alone_s * self.rates.decode
 
+    def tokens_by_now(self) -> float:
+        """How long its reply should be, by the time its engine has had for it."""
+        shares = (seconds * self.rates.share(company) for company, seconds in self.company_s.items())
+        return sum(shares) * self.rates.decode
+
     def _hangs_s(self, at: float) -> float:
         """What takes LATE_TIMES as long as expected is believed to hang, and the longer, the more."""
         return at - self.dispatched_at - LATE_TIMES * self.expected_s

@@ -95,7 +95,7 @@ class Scheduler:
         knows = self._knows
         times = [knows.queue.next_deadline(), knows.promises.next_end(at)]
         if len(knows.queue):
-            times += [knows.avoidance.next_end(at), knows.asking.next_end(at)]
+            times += [knows.avoidance.next_end(at), knows.asking.next_end(at), knows.planner.settles_at]
             times += [self.nodes.next_stale(at), self.nodes.next_promise_end(at)]
         known = [time for time in times if time is not None]
         return max(min(known), at + MIN_WAKEUP_S) if known else None

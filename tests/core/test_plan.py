@@ -95,17 +95,17 @@ def test_the_plan_is_what_the_machine_does(
 
 def test_a_request_is_priced_in_seconds() -> None:
     """Prefill at the engine's rate, decode at the share it gets among those that run."""
-    alone = price(occupancy(2), WARM, 500, 200.0, 300.0)
+    alone = price(occupancy(2), WARM, 500, 200.0)
     assert (alone.wait_s, alone.load_s, alone.prefill_s, alone.decode_s) == (0.0, 0.0, 0.5, 2.0)
-    assert (alone.margin_s, alone.alone_s) == pytest.approx((1.0, 2.0))
-    second = price(occupancy(2, 99.0), COLD, 500, 200.0, 200.0)
+    assert (alone.alone_s, alone.read_s) == (2.0, 0.5)
+    second = price(occupancy(2, 99.0), COLD, 500, 200.0)
     assert (alone.called, second.called) == (None, "org/M")
-    assert (second.load_s, second.decode_s, second.margin_s) == pytest.approx((7.0, 3.0, 0.0))
-    third = price(occupancy(2, 9.0, 8.0), WARM, 500, 200.0, 400.0)
-    assert (third.wait_s, third.decode_s, third.margin_s) == pytest.approx((12.0, 7 / 3, 2.0))
+    assert (second.load_s, second.decode_s) == pytest.approx((7.0, 3.0))
+    third = price(occupancy(2, 9.0, 8.0), WARM, 500, 200.0)
+    assert (third.wait_s, third.decode_s) == pytest.approx((12.0, 7 / 3))
 
 
 def test_what_is_cached_is_not_read() -> None:
     """The rest is, at the engine's rate."""
-    there = price(occupancy(1), WARM, 500, 200.0, 200.0, cached=400)
+    there = price(occupancy(1), WARM, 500, 200.0, cached=400)
     assert (there.prefill_s, there.cached_tokens) == (0.1, 400)

@@ -78,7 +78,9 @@ def test_what_may_be_a_long_reply_stays_away_from_a_slow_node() -> None:
     told = Told(speed=SLOW)
     told.hears(document(B, rates=FAST))
     told.arrives(ask("first", limit=None))
-    assert [sent(told.arrives(ask(f"r{number}", limit=None))) for number in range(5)] == [[]] * 5
+    sizes = range(100, 600, 100)
+    assert [sent(told.arrives(ask(f"r{size}", prompt=size, limit=None))) for size in sizes] == [[]] * 5
+    assert sent(told.passes(1.0)) == []
 
 
 def test_a_model_that_nobody_lists_goes_to_the_engine_that_was_called() -> None:

@@ -1,0 +1,85 @@
+"""Bursts: requests of one client at once, over when the last of them is. An agent's fan-out is one."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pairproxy.core.models import ModelName, Request
+from pairproxy.core.queue import Waiting
+from pairproxy.core.running import Running
+
+BURST = 3  # requests that wait or run at once; fewer can hold each other up but little
+TOGETHER_S = 2.0  # what arrives so much later, when all others are over, is no part of it
+SETTLES_S = 0.02  # without another request: all of it is here, and its size says what is to be gained
+ALIKE = 0.02  # prompts whose sizes differ by no more are instances of one task
+
+_Key = tuple[str, str | None, ModelName]
+
+
+@dataclass(slots=True)
+class Burst:
+    """Requests of one client (and run) for one model, from the first on until all are over."""
+
+    size: int = 0  # that wait or run now
+    most: int = 0  # that ever did
+    began_at: float = math.inf
+    grew_at: float = -math.inf
+    shortest: int = 0  # prompt, in tokens
+    longest: int = 0
+
+    @property
+    def is_fan_out(self) -> bool:
+        """Whether it is more than a request or two; it stays one until the last has ended."""
+        return self.most >= BURST
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether its requests look like instances of one task."""
+        return self.longest - self.shortest <= ALIKE * self.longest
+
+    def settles_at(self) -> float:
+        """When all of it is taken to be here."""
+        return self.grew_at + SETTLES_S
+
+    def _add(self, request: Request, at: float) -> None:
+        self.shortest = min(self.shortest, request.prompt_tokens) if self.most else request.prompt_tokens
+        self.longest = max(self.longest, request.prompt_tokens)
+        self.began_at = min(self.began_at, at)
+        self.size += 1
+        self.most = max(self.most, self.size)
+
+
+class Bursts:
+    """Those of one origin. Holds no more of them than there are requests waiting and running."""
+
+    def __init__(self) -> None:
+        self._known: dict[_Key, Burst] = {}
+
+    def of(self, request: Request) -> Burst:
+        """What a request is part of; it waits or runs."""
+        return self._known[_key(request)]
+
+    def update(self, queue: Iterable[Waiting], running: Iterable[Running]) -> None:
+        """Look at all that waits and runs now."""
+        known = self._known
+        for burst in known.values():
+            burst.size = 0
+        present: dict[_Key, Burst] = {}
+        for one in running:
+            if one.request.origin is None:
+                key = _key(one.request)
+                present[key] = burst = present.get(key) or known.get(key) or Burst()
+                burst._add(one.request, one.dispatched_at)
+        for waiting in queue:
+            key = _key(waiting.request)
+            burst = present.get(key) or known.get(key) or Burst()
+            if burst.size == 0 and waiting.arrived_at > burst.grew_at + TOGETHER_S:
+                burst = Burst()
+            present[key] = burst
+            burst._add(waiting.request, waiting.arrived_at)
+            burst.grew_at = max(burst.grew_at, waiting.arrived_at)
+        self._known = present
+
+
+def _key(request: Request) -> _Key:
+    return request.client, request.run, request.model

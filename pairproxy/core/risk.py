@@ -1,0 +1,126 @@
+"""What it may cost that a reply is long: whether a request of a burst may leave the node best for all of it.
+
+A burst is over when its last reply is. At its home, the place that would be done with all of it soonest, a
+long reply hurts least; on a slower one it holds up everything, and one node alone would have been faster.
+So another place is asked: how likely is a reply so long that it ends there, in full company, after it would
+have ended at home? That chance may be ACCEPTED times the part of the burst's time that is gained by sending
+one request away; beyond, the candidate's margin makes home the better one. Requests that are not part of a
+burst go by what is expected alone.
+
+Lengths are taken as log-normal, as those of published chat traffic are (Lengths.unlikely).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pairproxy.core.bursts import Burst, Bursts
+from pairproxy.core.lengths import Lengths, Unlikely
+from pairproxy.core.models import Candidate, Place, Request
+from pairproxy.core.plan import Occupancy
+from pairproxy.core.running import Running
+
+ACCEPTED = 0.4  # the most at which no burst in a hundred ended late (docs/scheduling.md: what was tried)
+ALIKE_SPREAD = 0.15  # of the logarithm of their lengths, at most: equal tasks have about equal replies
+LUCK = 0.3  # over the root of how many are ahead at home: this part of their time may be missing
+SLOWER = 1.05  # times the seconds of a mean reply at home: such a place is a slower one
+
+
+class Risks:
+    """Prices the candidates of one walk over the queue, in its order."""
+
+    def __init__(
+        self,
+        bursts: Bursts,
+        waiting: int,
+        running: Sequence[tuple[Running, Lengths]],
+        occupancies: Mapping[Place, Occupancy],
+        at: float,
+    ) -> None:
+        self._bursts = bursts
+        self._behind = waiting
+        self._running = running
+        self._occupancies = occupancies
+        self._at = at
+        self.settles_at: float | None = None  # when something may be sent away that may not yet
+
+    def priced(self, request: Request, lengths: Lengths, candidates: list[Candidate]) -> list[Candidate]:
+        """The candidates of the next request of the queue with their ``margin_s``."""
+        self._behind -= 1
+        burst = self._bursts.of(request)
+        if not burst.is_fan_out or len(candidates) < 2:
+            return candidates
+        home = min(candidates, key=lambda one: self._all_s(one, burst.size))
+        unlikely = lengths.unlikely(ALIKE_SPREAD if burst.is_alike else math.inf)
+        return [self._judged(one, home, burst, unlikely, lengths, request) for one in candidates]
+
+    def _judged(
+        self,
+        one: Candidate,
+        home: Candidate,
+        burst: Burst,
+        unlikely: Unlikely,
+        lengths: Lengths,
+        request: Request,
+    ) -> Candidate:
+        if one is home or not one.is_free or one.finish_s >= home.finish_s:
+            return one
+        chance = self._chance(one, home, unlikely, lengths.mean(request.max_output_tokens), request)
+        if chance <= 0.0:
+            return one
+        chance += self._outstanding(home, request)
+        gain_s = home.alone_s * self._slowness(home.place, home.slots) / home.slots
+        whole_s = self._at - burst.began_at + max(self._all_s(home, burst.size), gain_s)
+        if chance <= ACCEPTED * gain_s / whole_s:
+            settles_at = burst.settles_at()
+            if settles_at <= self._at:
+                return one
+            self.settles_at = min(settles_at, self.settles_at or settles_at)
+        return replace(one, margin_s=home.finish_s - one.finish_s + home.margin_s + chance * whole_s)
+
+    def _all_s(self, one: Candidate, count: int) -> float:
+        """Seconds that ``count`` requests like it would take at its place alone."""
+        company = min(count, one.slots)
+        rounds = max(1.0, count / one.slots)
+        return one.load_s + one.alone_s * self._slowness(one.place, company) * rounds + one.read_s * count
+
+    def _slowness(self, place: Place, company: int) -> float:
+        return 1.0 + self._occupancies[place].beta * (company - 1)
+
+    def _chance(
+        self, one: Candidate, home: Candidate, unlikely: Unlikely, mean: float, request: Request
+    ) -> float:
+        """That the reply ends there later than at home, where the wait may turn out to be shorter."""
+        there = self._occupancies[home.place]
+        wait_s = (
+            home.wait_s * (1.0 - LUCK / math.sqrt(max(there.in_flight, 1))) * min(1.0, unlikely.mean / mean)
+        )
+        slowness = self._slowness(one.place, min(one.slots, one.in_flight + 1 + self._behind))
+        limit = math.inf if request.max_output_tokens is None else float(request.max_output_tokens)
+
+        def is_late(deviations: float) -> bool:
+            times = min(unlikely.tokens(deviations), limit) / mean
+            ends_s = one.load_s + one.prefill_s + one.alone_s * times * slowness
+            return ends_s > wait_s + there.lasts_s(home.load_s + home.prefill_s, home.alone_s * times)
+
+        return unlikely.chance_of_first(is_late)
+
+    def _outstanding(self, home: Candidate, request: Request) -> float:
+        """The chance that a reply under way at a slower place ends after all that is to be done at home."""
+        fast = home.alone_s * self._slowness(home.place, home.slots)
+        chance = 0.0
+        for running, lengths in self._running:
+            place, limit = running.place, running.request.max_output_tokens
+            occupancy = self._occupancies.get(place)
+            if place == home.place or occupancy is None or running.request.model != request.model:
+                continue
+            rate = running.rates.decode / self._slowness(place, occupancy.slots)
+            mean = lengths.mean(limit)
+            if mean / rate <= SLOWER * fast:
+                continue
+            done = running.tokens_by_now()
+            most = done + home.finish_s * rate
+            if limit is None or most < limit:
+                unlikely = lengths.unlikely()
+                chance += unlikely.above(most) / max(unlikely.above(done), 1e-6)
+        return chance
