@@ -15,6 +15,7 @@ STEPS_BEFORE = (2, 4, 4, 4, 5, 5, 6, 7, 7, 10, 10, 11, 11, 11, 11, 12, 12, 12, 1
 GROWTH_TOKENS, THINK_S = 5000.0, 8.5  # of a step on average, in the same sessions
 OUTPUT_TOKENS, LAST_OUTPUT_TOKENS = 240.0, 3290.0  # of a step's reply in the same; the last one sums all up
 PRIOR_STEPS = 10.0  # how many steps that were seen the averages above weigh as much as
+MOST_TIMES = 3.0  # of the average that one step counts: a file read whole would make all chains look huge
 MOST_STEPS_SEEN = 200.0  # of which an average is made: later ones count as much as the two-hundredth
 REMEMBERED = 64  # chains that ended; as many and STEPS_BEFORE is forgotten
 SHORTEST_TOKENS = 1000  # of a prompt: of a shorter one it does not matter where it is cached
@@ -48,7 +49,7 @@ class _Average:
 
     def learn(self, value: float) -> None:
         self.weight = min(self.weight + 1.0, MOST_STEPS_SEEN)
-        self.value += (value - self.value) / self.weight
+        self.value += (min(value, MOST_TIMES * self.value) - self.value) / self.weight
 
 
 @dataclass(slots=True)

@@ -4,8 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairproxy.core.chains import (
+    GROWTH_TOKENS,
     MOST_CHAINS,
+    MOST_TIMES,
     PAUSE_TIMES,
+    PRIOR_STEPS,
     SHORTEST_PAUSE_S,
     SILENT_S,
     STEPS_BEFORE,
@@ -142,6 +145,15 @@ def test_a_chain_that_has_summed_up_is_over() -> None:
     assert table.active(41.0) == []
     table.arrived(step("two", 1, 2, 3, 4), 45.0)
     assert [chain.steps for chain in table.active(45.0)] == [2]
+
+
+def test_one_huge_step_does_not_make_all_chains_huge() -> None:
+    """A step that reads a large file counts as three usual ones in what steps are expected to read."""
+    table = ChainTable()
+    table.arrived(step("one", 1, 2, 3), 0.0)
+    done(table, "one", 5.0)
+    table.arrived(step("two", 1, 2, 3, 4, 5, prompt=104_000), 9.0)
+    assert table.habits.growth.value == GROWTH_TOKENS * (PRIOR_STEPS + MOST_TIMES) / (PRIOR_STEPS + 1.0)
 
 
 def test_a_long_step_is_no_silence() -> None:
