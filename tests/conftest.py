@@ -1,4 +1,4 @@
-"""What all tests share: the two tiers, the loud count of what was skipped, and a home of their own."""
+"""What all tests share: two tiers, patience with hypothesis, a loud count of what was skipped, a home."""
 
 import os
 from collections import Counter
@@ -6,6 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine is no fault of an example: what hangs is found by the limit in seconds that every test has.
+settings.register_profile(
+    "pairproxy", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("pairproxy")
 
 LEFT_OUT = pytest.StashKey[int]()
 
