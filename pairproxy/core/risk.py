@@ -48,8 +48,8 @@ class Risks:
         """The candidates of the next request of the queue with their ``margin_s``."""
         self._behind -= 1
         burst = self._bursts.of(request)
-        if not burst.is_fan_out or len(candidates) < 2:
-            return candidates
+        if not burst.is_fan_out or len(candidates) < 2 or request.max_output_tokens == 0:
+            return candidates  # a reply without a token (an embedding) is never long
         home = min(candidates, key=lambda one: self._all_s(one, burst.size))
         unlikely = lengths.unlikely(ALIKE_SPREAD if burst.is_alike else math.inf)
         return [self._judged(one, home, burst, unlikely, lengths, request) for one in candidates]

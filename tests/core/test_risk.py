@@ -48,6 +48,13 @@ def test_one_request_goes_by_what_is_expected() -> None:
     assert [one.margin_s for one in decision.candidates] == [0.0, 0.0]
 
 
+def test_replies_without_tokens_hold_up_nobody() -> None:
+    """A burst of embeddings, of which none can be long, uses every free slot at once."""
+    told = Told(speed=FAST)
+    told.hears(document(B, rates=FAST))
+    assert sorted(node for _, node in asked(told, 8, 0)) == [A, B]
+
+
 def test_equal_tasks_are_expected_to_take_equally_long() -> None:
     """Five prompts of one size: one goes to the slower node at once, whatever they will take."""
     told = Told(speed=Rates(1000.0, 35.0, 0.15))

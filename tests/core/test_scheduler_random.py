@@ -89,7 +89,7 @@ class Storm:
         pick = self.random.choice
         model = pick([ModelName("m:latest")] * 4 + [ModelName("other:latest")])
         request = ask(
-            name, limit=pick([None, 10, 1000]), model=model, origin=pick([None, None, None, B]),
+            name, limit=pick([None, 0, 10, 1000]), model=model, origin=pick([None, None, None, B]),
             engine=pick([None, GPU, CPU]), local_only=pick([False, False, True]),
         )  # fmt: skip
         self.tell(RequestArrived(self.at, request))
