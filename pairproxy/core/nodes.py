@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 
 from pairproxy.core.catalogue import CatalogueTable
 from pairproxy.core.documents import EngineState, Promise, ReplicaState, StateDocument, Wanted
-from pairproxy.core.models import ModelName, NodeId, Place, Replica
+from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Replica
 from pairproxy.core.prefix_news import HeardFrom
 
 STALE_S = 3.0  # three missed documents: no new requests there
 MAX_ENGINES = 32  # of one node; nobody runs more
 MAX_REPLICAS = 1000  # of one engine
-MAX_SLOTS = 4096  # of one engine; vLLM's largest batches are in the hundreds, and every slot costs memory
+MAX_SLOTS = 4096  # of one node; vLLM's largest batches are in the hundreds, and each slot costs every plan
 PROMISED_S = 1.0  # no slot is kept for longer; they last a quarter of it
 MAX_WANTED = 64  # models that a node waits for; a queue holds a few hundred requests
 MAX_WANTED_PREFIXES = 8  # of one of them
 MOST_WAITING = 4096  # requests of one model: as many as an engine may have slots
-MOST_TOKENS = 1e9  # that they have together
+MOST_TOKENS = 1e9  # that they have together, or an engine keeps, or a window has
 MOST_LIVES = 8  # of one node that are remembered as over
 LONGEST_S = 86_400.0  # a day: no slot is held and no model loads for longer
 SLOWEST, FASTEST = 1e-3, 1e9  # tokens/s
@@ -48,6 +48,8 @@ class NodeTable:
         stop the others.
         """
         known = self._views.get(document.node)
+        if not _is_name(document.epoch):
+            return False
         if document.epoch in self._over.get(document.node, ()):
             return False
         if known is not None and known.document.epoch != document.epoch:
@@ -137,31 +139,39 @@ def _holders(document: StateDocument, model: ModelName) -> Iterator[tuple[Place,
 
 
 def _usable(document: StateDocument) -> StateDocument:
-    engines = (
-        replace(
-            engine,
-            replicas=tuple(one for one in engine.replicas[:MAX_REPLICAS] if _is_replica(one)),
-            promises=tuple(one for one in engine.promises[: engine.slots] if _is_promise(one)),
-        )
-        for engine in document.engines[:MAX_ENGINES]
-        if _is_engine(engine)
-    )
-    wanted = (
-        replace(one, prefixes=one.prefixes[:MAX_WANTED_PREFIXES], yours=min(one.yours, one.count))
-        for one in document.wanted[:MAX_WANTED]
-        if _is_wanted(one)
-    )
-    return replace(document, engines=tuple(engines), wanted=tuple(wanted))
+    """What can be reckoned with of a document: each engine, and each model of one, once."""
+    engines: dict[EngineId, EngineState] = {}
+    left = MAX_SLOTS
+    for engine in document.engines[:MAX_ENGINES]:
+        size = max(engine.slots, len(engine.frees_in_s))
+        if engine.engine not in engines and size <= left and _is_engine(engine):
+            left -= size
+            engines[engine.engine] = _usable_engine(engine)
+    wanted: dict[ModelName, Wanted] = {}
+    for one in document.wanted[:MAX_WANTED]:
+        if one.model not in wanted and _is_wanted(one):
+            prefixes = one.prefixes[:MAX_WANTED_PREFIXES]
+            wanted[one.model] = replace(one, prefixes=prefixes, yours=min(one.yours, one.count))
+    return replace(document, engines=tuple(engines.values()), wanted=tuple(wanted.values()))
+
+
+def _usable_engine(engine: EngineState) -> EngineState:
+    replicas: dict[ModelName, ReplicaState] = {}
+    for one in engine.replicas[:MAX_REPLICAS]:
+        if one.replica.model not in replicas and _is_replica(one):
+            replicas[one.replica.model] = one
+    promises = tuple(one for one in engine.promises[: engine.slots] if _is_promise(one))
+    return replace(engine, replicas=tuple(replicas.values()), promises=promises)
 
 
 def _is_engine(engine: EngineState) -> bool:
     return (
-        1 <= engine.slots <= MAX_SLOTS
-        and engine.in_flight >= 0
-        and engine.yours >= 0
+        engine.slots >= 1
+        and 0 <= engine.in_flight <= MAX_SLOTS
+        and 0 <= engine.yours <= MAX_SLOTS
         and 0 <= engine.foreign <= MAX_SLOTS
-        and len(engine.frees_in_s) <= MAX_SLOTS
         and all(abs(seconds) <= LONGEST_S for seconds in engine.frees_in_s)
+        and 0 <= (engine.cache_tokens or 0) <= MOST_TOKENS
         and _is_name(engine.engine)
     )
 
@@ -170,6 +180,7 @@ def _is_replica(state: ReplicaState) -> bool:
     rates = state.rates
     return (
         _is_name(state.replica.model)
+        and 0 <= (state.replica.context_tokens or 0) <= MOST_TOKENS
         and SLOWEST <= rates.prefill <= FASTEST
         and SLOWEST <= rates.decode <= FASTEST
         and 0.0 <= rates.beta <= MOST_BETA

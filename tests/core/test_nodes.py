@@ -104,7 +104,13 @@ def named(model: str) -> ReplicaState:
         engine(slots=-3),
         engine(slots=MAX_SLOTS + 1),
         engine(in_flight=-1),
+        engine(in_flight=10**30),
         engine(yours=-1),
+        engine(yours=10**30),
+        engine(cache_tokens=-1),
+        engine(cache_tokens=10**30),
+        engine(replicas=(replace(replica(), replica=Replica(M, "sha256:1", context_tokens=-4096)),)),
+        engine(replicas=(replace(replica(), replica=Replica(M, "sha256:1", context_tokens=10**30)),)),
         engine(frees_in_s=(1e12,)),
         engine(frees_in_s=(1.0,) * (MAX_SLOTS + 1)),
         engine(engine="a\nb"),
@@ -140,10 +146,43 @@ def test_the_most_slots_that_are_believed_are_kept() -> None:
 def test_a_flood_of_engines_and_models_is_cut() -> None:
     """What one peer can make the others keep is bounded."""
     table = NodeTable()
-    many = engine(replicas=(replica(),) * (MAX_REPLICAS + 1))
-    table.report(replace(document(B), engines=(many,) * (MAX_ENGINES + 1)), 0.0)
+    many = engine(replicas=tuple(named(f"m{number}") for number in range(MAX_REPLICAS + 1)))
+    engines = [replace(many, engine=EngineId(f"e{number}")) for number in range(MAX_ENGINES + 1)]
+    table.report(replace(document(B), engines=tuple(engines)), 0.0)
     ((kept, _),) = table.documents(0.0)
     assert [len(one.replicas) for one in kept.engines] == [MAX_REPLICAS] * MAX_ENGINES
+
+
+def test_what_is_told_twice_counts_once() -> None:
+    """An engine, a model of one and a model that is waited for: each copy would be priced like the first."""
+    table = NodeTable()
+    wanted = Wanted(M, 1, 1.0, 1.0, 0.0)
+    twice = engine(replicas=(replica(), replica(decode=1.0)))
+    table.report(replace(document(B), engines=(twice,) * 3, wanted=(wanted,) * 3), 0.0)
+    ((kept, _),) = table.documents(0.0)
+    assert kept.wanted == (wanted,)
+    assert [one.replicas for one in kept.engines] == [(replica(),)]
+
+
+def test_the_slots_of_a_node_are_bounded_together() -> None:
+    """Each costs every plan: engines that would have too many together are left out."""
+    table = NodeTable()
+    many = [
+        engine(engine=EngineId("a"), slots=MAX_SLOTS - 1),
+        engine(engine=EngineId("b"), slots=1, frees_in_s=(1.0, 1.0)),
+        engine(engine=EngineId("c"), slots=1),
+    ]
+    table.report(replace(document(B), engines=tuple(many)), 0.0)
+    ((kept, _),) = table.documents(0.0)
+    assert [one.engine for one in kept.engines] == ["a", "c"]
+
+
+def test_the_name_of_a_life_is_short() -> None:
+    """Those that are over are remembered."""
+    table = NodeTable()
+    assert not table.report(document(B, epoch="e" * 1_000_000), 0.0)
+    assert not table.report(document(B, epoch=""), 0.0)
+    assert list(table.documents(0.0)) == []
 
 
 @given(
@@ -167,7 +206,7 @@ def test_forged_wants_and_promises_are_left_out_or_cut(wanted: Wanted, promise: 
     forged = replace(forged, engines=(replace(forged.engines[0], promises=(promise,) * 9, asks=True),))
     told.hears(forged)
     ((kept, _),) = told.scheduler.nodes.documents(0.0)
-    assert len(kept.wanted) in (0, MAX_WANTED)
+    assert len(kept.wanted) in (0, 1)
     for one in kept.wanted:
         assert 0 <= one.yours <= one.count <= MOST_WAITING
         assert 0.0 <= one.prefill_tokens + one.decode_tokens <= 2 * MOST_TOKENS
