@@ -24,7 +24,6 @@ class Running:
     expected_s: float  # service, as predicted at dispatch
     first_byte_at: float | None = None
     reading_s: float = 0.0  # before the first byte, divided by how many read their prompts at once
-    beside_s: float = 0.0  # of the time before the first byte, that in which others decoded
     before_s: dict[int, float] = field(default_factory=dict)  # until the first byte, by how many ran
     company_s: dict[int, float] = field(default_factory=dict)  # from then on, by how many ran
     was_cold: bool = False  # whether its model had to be loaded first
@@ -77,10 +76,9 @@ class Running:
             return Timing()
         waited_s = self.first_byte_at - self.dispatched_at
         own_part = self.reading_s / waited_s if waited_s > 0.0 and self.reading_s > 0.0 else 1.0
-        beside = self.beside_s / waited_s if waited_s > 0.0 else 0.0
         if not usage.output_tokens or self._is_streamed(usage):
-            return Timing(0.0 if self.was_cold else waited_s, own_part, beside, self.company_s)
-        return Timing(0.0, own_part, beside, self._all_of_it(usage))
+            return Timing(0.0 if self.was_cold else waited_s, own_part, self.company_s)
+        return Timing(0.0, own_part, self._all_of_it(usage))
 
     def _is_streamed(self, usage: Usage) -> bool:
         """Whether the tokens came as they were made."""
@@ -168,5 +166,3 @@ class RunningTable:
                 continue
             running.before_s[together] = running.before_s.get(together, 0.0) + passed
             running.reading_s += passed / readers
-            if readers < together:
-                running.beside_s += passed

@@ -9,14 +9,12 @@ class Timing:
     """Seconds, corrected for nothing; with what is needed to correct them.
 
     ``ttft_s`` is dispatch to first byte, 0.0 if that says nothing of reading the prompt. ``own_part`` is the
-    mean part of the machine that its reading had: one of n that read at once has 1/n. ``beside`` is the part
-    of that time in which others decoded. ``company_s[c]`` are the seconds of its decoding during which c
-    requests ran; empty if not known.
+    mean part of the machine that its reading had: one of n that read at once has 1/n. ``company_s[c]`` are
+    the seconds of its decoding during which c requests ran; empty if not known.
     """
 
     ttft_s: float = 0.0
     own_part: float = 1.0
-    beside: float = 0.0
     company_s: Mapping[int, float] = field(default_factory=dict)
 
     def decoding(self, told_s: float | None) -> Mapping[int, float]:

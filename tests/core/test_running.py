@@ -65,7 +65,7 @@ def test_time_is_counted_by_company() -> None:
 
 
 def test_prompts_that_are_read_at_once_have_a_part_of_the_machine_each() -> None:
-    """And the time is noted in which another decoded beside them."""
+    """One of two that read has half of it, one that reads beside a reply all of it."""
     table = RunningTable()
     first, second = running("r1"), running("r2")
     table.add(first)
@@ -75,10 +75,10 @@ def test_prompts_that_are_read_at_once_have_a_part_of_the_machine_each() -> None
     table.count_time(6.0)
     second.first_byte_at = 6.0
     usage = Usage(output_tokens=None)
-    assert first.timing(usage) == Timing(4.0, 0.5, 0.0, {2: 2.0})
+    assert first.timing(usage) == Timing(4.0, 0.5, {2: 2.0})
     later = second.timing(usage)
     assert (later.ttft_s, later.company_s) == (6.0, {})
-    assert (later.own_part, later.beside) == pytest.approx((4.0 / 6.0, 2.0 / 6.0))
+    assert later.own_part == pytest.approx(4.0 / 6.0)
 
 
 def test_an_attempt_that_settles_no_longer_serves_its_request() -> None:
