@@ -33,7 +33,7 @@ def index_of(request: RequestId) -> int:
 
 def guest_name(origin: NodeId, attempt: AttemptId) -> RequestId:
     """The id of a peer's request, as the peer port makes it."""
-    return RequestId(f"{origin[:8]}-{attempt.request}-{attempt.number}")
+    return RequestId(f"{origin}-{attempt.request}-{attempt.number}")
 
 
 def request_of(

@@ -152,7 +152,7 @@ class PeerPort(Port):
         if not name.isalnum() or len(name) > 64 or not number.isdigit() or len(number) > 3:
             raise BadRequest("The request is not one that a node would send.")
         read = reading.read(
-            RequestId(f"{peer[:8]}-{name}-{number}"),
+            RequestId(f"{peer}-{name}-{number}"),  # a peer chooses its names, never those of others
             request.raw_path,
             body,
             coding=", ".join(fields.getall("Content-Encoding", [])),

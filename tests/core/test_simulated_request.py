@@ -31,10 +31,10 @@ def test_a_guest_is_named_by_its_origin_and_attempt() -> None:
     """So two origins, or two attempts, never clash."""
     names = {
         guest_name(NodeId(origin), AttemptId(name_of(index), number))
-        for origin in ("aaaaaaaaX", "bbbbbbbbX") for index in (1, 2) for number in (1, 2)
+        for origin in ("aaaaaaaaX", "aaaaaaaaY") for index in (1, 2) for number in (1, 2)
     }  # fmt: skip
     assert len(names) == 8
-    assert "aaaaaaaa-r1-2" in names
+    assert "aaaaaaaaX-r1-2" in names
 
 
 def test_a_peer_sees_the_origin_as_its_client() -> None:

@@ -49,6 +49,8 @@ def test_a_paired_node_gets_an_answer() -> None:
             assert len(engine.requests) == 1
             (record,) = await ben.recorded()
             assert (record.origin, record.outcome) == (identity("anna").device_id, Outcome.DONE)
+            # All of the origin's id: a key with the same first characters can be searched for.
+            assert record.id == f"{identity('anna').device_id}-0123abcd-1"
 
     run_async(main())
 

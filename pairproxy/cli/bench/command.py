@@ -95,8 +95,8 @@ def _nodes(workload: str, texts: list[str] | None, slots: int) -> tuple["NodeSpe
 
     usual = rig.published() if workload == "published" else rig.unequal(slots)
     nodes = tuple(map(rig.read_node, texts)) if texts else usual
-    if len({one.name[:8] for one in nodes}) < len(nodes):
-        raise typer.BadParameter("names must differ in their first eight characters", param_hint="--node")
+    if len({one.name for one in nodes}) < len(nodes):
+        raise typer.BadParameter("two nodes have one name", param_hint="--node")
     return nodes
 
 

@@ -127,8 +127,8 @@ def _check(recording: Recording, changes: Changes) -> None:
         if node not in nodes:
             raise ValueError(f"The run knows no node {node!r}. `pairproxy report` lists those it knows.")
     names = [new.name for new in changes.added]
-    if len({name[:8] for name in (*names, *nodes)}) < len(names) + len(nodes):
-        raise ValueError("Names of nodes must differ in their first eight characters. Choose another one.")
+    if len({*names, *nodes}) < len(names) + len(nodes):
+        raise ValueError("Two nodes have one name. Choose another one.")
     if changes.policy is not None and changes.policy not in POLICIES:
         raise ValueError(f"There is no policy {changes.policy!r}. Use one of: {', '.join(POLICIES)}.")
     _check_speeds(recording, changes)

@@ -24,7 +24,7 @@ def test_json_is_one_document_and_nothing_else() -> None:
         (("--policies", "fastest"), "fastest-finish"),
         (("--policies", ","), "least-busy"),
         (("--origins", "4"), "3 nodes"),
-        (("--node", "same-name-1=1:1:1", "--node", "same-name-2=1:1:1"), "eight"),
+        (("--node", "same=1:1:1", "--node", "same=2:1:1"), "one name"),
         (("--rounds", "0"), "1"),
     ],
 )

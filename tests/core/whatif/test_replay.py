@@ -114,7 +114,7 @@ def test_a_recording_that_does_not_fit_its_speeds_is_not_believed() -> None:
         (BURST, Changes(removed=frozenset({"zoe"})), "knows no node 'zoe'"),
         (BURST, Changes(faster={"zoe": 2.0}), "knows no node 'zoe'"),
         (BURST, Changes(faster={"a": 0.0}), "rates above zero"),
-        (BURST, Changes(added=(NewNode("a", 1, RecordedRates(1.0, 1.0, 0.0)),)), "must differ"),
+        (BURST, Changes(added=(NewNode("a", 1, RecordedRates(1.0, 1.0, 0.0)),)), "one name"),
         (BURST, Changes(added=(NewNode("box", 0, RecordedRates(1.0, 1.0, 0.0)),)), "one slot or more"),
         (BURST, Changes(policy="best"), "There is no policy 'best'"),
         (BURST, Changes(removed=frozenset({"a", "b"})), "No node would be left that has m:latest"),
