@@ -100,4 +100,5 @@ def _candidate(one: models.Candidate) -> Candidate:
         in_flight=one.in_flight,
         slots=one.slots,
         alone_s=one.alone_s,
+        read_s=one.read_s,
     )

@@ -94,6 +94,7 @@ class Candidate(msgspec.Struct, frozen=True):
     in_flight: int
     slots: int
     alone_s: float = 0.0  # what decode_s would be with no company
+    read_s: float = 0.0  # what prefill_s would be if no other prompt was read meanwhile
 
 
 class AttemptStory(msgspec.Struct, frozen=True):
