@@ -72,10 +72,13 @@ class Attempt:
         """Whether no other place could take the request."""
         return len(self.decision.candidates) <= 1
 
-    def first_byte(self) -> None:
-        """Say that the first body byte is here; from now on the client gets this reply or its ruin."""
+    def first_byte(self, *, is_error: bool = False) -> None:
+        """Say that the first body byte is here; from now on the client gets this reply or its ruin.
+
+        ``is_error``: the reply is the engine's own error.
+        """
         self._has_first_byte = True
-        self._dispatcher.tell(FirstByteReceived(self._dispatcher.now(), self.id))
+        self._dispatcher.tell(FirstByteReceived(self._dispatcher.now(), self.id, is_error))
 
     def finish(self, outcome: Outcome, usage: Usage) -> None:
         """Say that the reply ended, and how."""

@@ -29,10 +29,14 @@ class RequestAbandoned:
 
 @dataclass(frozen=True, slots=True)
 class FirstByteReceived:
-    """The first body byte of a reply reached us: from here on no other node can answer."""
+    """The first body byte of a reply reached us: from here on no other node can answer.
+
+    ``is_error``: it is the engine's own error, which says nothing of the prompt's having been read.
+    """
 
     at: float
     attempt: AttemptId
+    is_error: bool = False
 
 
 @dataclass(frozen=True, slots=True)

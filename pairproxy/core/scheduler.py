@@ -150,10 +150,11 @@ class Scheduler:
                 self._arrive(event, commands)
             case RequestAbandoned():
                 self._endings.abandoned(event)
-            case FirstByteReceived(at, attempt):
+            case FirstByteReceived(at, attempt, is_error):
                 if (running := self.running.get(attempt)) is not None:
                     running.first_byte_at = at
-                    self._endings.begun(running)
+                    if not is_error:
+                        self._endings.begun(running)
                     self._knows.avoidance.forgive(running.place)
             case AttemptFinished():
                 self._endings.finished(event)

@@ -100,7 +100,7 @@ async def _relay(
     request = attempt.request
     meter = Meter(request.dialect, request.is_streaming, reply.status)
     downstream.begin(reply, is_peer, shown)
-    attempt.first_byte()
+    attempt.first_byte(is_error=reply.status >= 400)
     if request.is_streaming:
         attempt.said_all = lambda: meter.usage() if meter.outcome(is_complete=True) is Outcome.DONE else None
     await reply.relay(downstream.write, meter.feed, downstream.drain, downstream.buffered)

@@ -6,7 +6,7 @@ import pytest
 
 from pairproxy.core.errors import UpstreamBusy
 from pairproxy.core.events import EngineLost, EngineReported, NodeReported
-from pairproxy.core.models import BLOCK_TOKENS, Candidate, NodeId, Request
+from pairproxy.core.models import BLOCK_TOKENS, Candidate, NodeId, Outcome, Request
 from pairproxy.core.prefix_news import ToldTo
 from tests.core.told import FAST, GPU, SLOW, A, B, Told, ask, document, only_dispatch, report, sent
 
@@ -61,6 +61,15 @@ def test_a_prompt_that_was_never_read_is_not_held() -> None:
     told.fails("s", UpstreamBusy("busy"))
     told.leaves("s")
     told.passes(60.0)
+    assert priced(told, step("rr")).cached_tokens == 0
+
+
+def test_a_prompt_that_was_answered_with_an_error_was_not_read() -> None:
+    """It may be longer than the window; sending the next one after it would gain nothing."""
+    told = Told()
+    told.arrives(step("r"))
+    told.begins("r", is_error=True)
+    told.finishes("r", outcome=Outcome.ERROR)
     assert priced(told, step("rr")).cached_tokens == 0
 
 

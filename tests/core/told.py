@@ -141,9 +141,9 @@ class Told:
         """Somebody asks."""
         return self.tell(RequestArrived(self.at, request))
 
-    def begins(self, name: str, number: int = 1) -> list[Command]:
+    def begins(self, name: str, number: int = 1, *, is_error: bool = False) -> list[Command]:
         """The first byte of a reply is here."""
-        return self.tell(FirstByteReceived(self.at, AttemptId(RequestId(name), number)))
+        return self.tell(FirstByteReceived(self.at, AttemptId(RequestId(name), number), is_error))
 
     def finishes(
         self,

@@ -1,16 +1,18 @@
 """Which requests may leave this machine, what is recorded of them, and what the port itself answers."""
 
 import gzip
+import json
 
 import pytest
 
 from pairproxy.config import Limits
+from pairproxy.core.dialects import reading
 from pairproxy.core.knowledge import Rules
-from pairproxy.core.models import Dialect, ModelName, Outcome, Replica, Usage
+from pairproxy.core.models import Dialect, ModelName, Outcome, Replica, RequestId, Usage
 from tests.proxy.test_forward import BEN, HERE, MUCH_FASTER, THERE, ask, beside_peer
 from tests.support import engine_scripts as scripts
-from tests.support.fake_engine import FakeEngine, eventually
-from tests.support.node import Node, node_before
+from tests.support.fake_engine import FakeEngine, Script, eventually
+from tests.support.node import ENGINE, MODEL, Node, node_before
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
 
@@ -174,5 +176,21 @@ def test_nothing_is_added_to_a_reply_unless_asked_for() -> None:
                     b"X-Pairproxy-Attempts": b"1",
                     b"X-Pairproxy-Queue-Seconds": b"0.000",
                 }
+
+    run_async(main())
+
+
+@pytest.mark.parametrize(
+    ("script", "is_held"), [(HERE, True), (scripts.json_reply({"error": "it is too long"}, 400), False)]
+)
+def test_a_prompt_that_its_engine_refused_is_not_in_its_cache(script: Script, is_held: bool) -> None:
+    """Else the next one like it would be sent there to be refused, too."""
+
+    async def main() -> None:
+        body = json.dumps({"model": "m:1", "messages": [{"role": "user", "content": "word " * 400}]}).encode()
+        prefix = reading.read(RequestId("r"), "/api/chat", body).prefix
+        async with node_before(script) as (node, _):
+            await ask(node, request(CHAT, body))
+            assert (node.scheduler.local.prefixes.matched(ENGINE, MODEL, prefix) > 0) is is_held
 
     run_async(main())
