@@ -5,8 +5,9 @@ comes after the first line that differs is read again each time, however much of
 kept here.
 """
 
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import NamedTuple
 
 from pairproxy.core.models import ModelName, Outline, Request
@@ -49,11 +50,11 @@ class _Compared(NamedTuple):
     lost_bytes: int  # of these, the ones behind the first line that differs
     parting: int  # the number of that line
 
-    def is_waste_of(self, outline: Outline) -> bool:
-        """Whether much of the prompt could have come from a cache, and did not for a small difference."""
-        all_bytes = sum(map(Outline.bytes_of, outline.lines))
-        enough = max(MIN_LOST_TOKENS * BYTES_PER_TOKEN, SHARED_PART * all_bytes)
-        return self.parting < len(outline.lines) and self.lost_bytes >= enough
+    def is_waste_of(self, ends: list[int]) -> bool:
+        """Whether much of a prompt whose lines end there could have come from a cache, and did not."""
+        if self.parting >= len(ends):
+            return False
+        return self.lost_bytes >= max(MIN_LOST_TOKENS * BYTES_PER_TOKEN, SHARED_PART * ends[-1])
 
 
 class Discipline:
@@ -72,8 +73,9 @@ class Discipline:
         self._seen.move_to_end(key)
         if len(self._seen) > MOST_CLIENTS:
             self._seen.popitem(last=False)
-        nearest = max((_compared(request.outline, one) for one in earlier), default=None)
-        if nearest is not None and nearest.is_waste_of(request.outline):
+        ends = list(accumulate(map(Outline.bytes_of, request.outline.lines)))
+        nearest = max((_compared(request.outline, ends, one) for one in earlier), default=None)
+        if nearest is not None and nearest.is_waste_of(ends):
             self._note(request, request.outline, nearest)
         earlier.append(request.outline)
 
@@ -94,15 +96,22 @@ class Discipline:
             self._found.popitem(last=False)
 
 
-def _compared(outline: Outline, earlier: Outline) -> _Compared:
-    pairs = zip(outline.lines, earlier.lines, strict=False)
-    same = (index for index, (mine, theirs) in enumerate(pairs) if mine != theirs)
-    parting = next(same, min(len(outline.lines), len(earlier.lines)))
-    had = Counter(earlier.lines[parting:])
-    lost = 0
-    for line in outline.lines[parting:]:
-        if had[line] > 0:
-            had[line] -= 1
-            lost += Outline.bytes_of(line)
-    begun = sum(map(Outline.bytes_of, outline.lines[:parting]))
+def _compared(outline: Outline, ends: list[int], earlier: Outline) -> _Compared:
+    """``ends``: the bytes of the prompt up to and with each of its lines."""
+    parting = _common_lines(outline.lines, earlier.lines)
+    again = set(outline.lines[parting:]).intersection(earlier.lines[parting:])  # one that recurs counts once
+    lost = sum(map(Outline.bytes_of, again))
+    begun = ends[parting - 1] if parting else 0
     return _Compared(begun + lost, lost, parting)
+
+
+def _common_lines(one: tuple[int, ...], other: tuple[int, ...]) -> int:
+    """How many lines two prompts begin with alike."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
