@@ -1,26 +1,20 @@
-import math
-
 import pytest
 
 from pairproxy.core.experiments.loads import CASES, against_least_busy
 from pairproxy.core.experiments.setup import Setup
-from pairproxy.core.experiments.verdicts import Case, judged
+from pairproxy.core.experiments.verdicts import Case
 from pairproxy.core.models import NodeId, Rates
 from pairproxy.core.workload import SimNode
 from pairproxy.core.workloads.bursts import equal_burst
+from tests.core.experiments.cases import check, in_tiers
 
 ONE = [case for case in CASES if not case.trace][:1]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", ONE, ids=lambda case: f"{case.experiment} {case.name}")
+@pytest.mark.parametrize("case", in_tiers(ONE))
 def test_a_case_measures_what_its_targets_ask_for(case: Case) -> None:
     """One seed gives a number for each, and the same seed the same numbers."""
-    sample = case.measure(0, Setup())
-    assert all(math.isfinite(value) for value in sample.values())
-    assert {target.metric for target in case.targets} <= set(sample)
-    assert len(judged(case, [sample])) == len(case.targets)
-    assert case.measure(0, Setup()) == sample
+    check(case)
 
 
 def test_a_policy_is_as_good_as_itself() -> None:
