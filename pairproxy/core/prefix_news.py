@@ -18,7 +18,10 @@ STEP_BLOCKS = 8  # 512 tokens: what a match is rounded down by at most, a second
 MOST_TOLD = 4096  # hashes of one engine: 80 KB of JSON, two million tokens at this step
 MOST_AT_ONCE = 8192  # hashes in one document: 170 KB of the megabyte that it may have
 WHOLE_EVERY_S = 30.0  # for a reader that missed something, and does not know what
-MOST_CHANGES = 512  # that are remembered; a reader that is further behind hears the whole
+MOST_CHANGES = 512  # that are remembered, and
+MOST_CHANGED = (
+    2 * MOST_TOLD
+)  # hashes in them, half a megabyte; a reader that is further behind hears the whole
 MOST_CONFIDENCE = 1.25  # an engine also keeps its replies, which are not in its index
 _HASH_BITS = 64
 
@@ -42,7 +45,8 @@ class Publication:
     def __init__(self) -> None:
         self.version = 1
         self._told: OrderedDict[int, None] = OrderedDict()
-        self._changes: deque[tuple[int, tuple[int, ...], tuple[int, ...]]] = deque(maxlen=MOST_CHANGES)
+        self._changes: deque[tuple[int, tuple[int, ...], tuple[int, ...]]] = deque()
+        self._changed = 0  # hashes in them
 
     def insert(self, model: ModelName, prefix: Prefix, parted_at: int, gone: Iterable[int]) -> None:
         """An engine keeps a prompt, of which it had ``parted_at`` blocks, and lost what is ``gone``."""
@@ -95,6 +99,10 @@ class Publication:
         if added or removed:
             self.version += 1
             self._changes.append((self.version, tuple(added), tuple(removed)))
+            self._changed += len(added) + len(removed)
+        while len(self._changes) > MOST_CHANGES or self._changed > MOST_CHANGED:
+            _, added_then, removed_then = self._changes.popleft()
+            self._changed -= len(added_then) + len(removed_then)
 
 
 class Heard:
@@ -199,8 +207,7 @@ class HeardFrom:
             heard, _ = self._heard.get(place, (Heard(), 1.0))
             if engine.prefixes is not None:
                 heard.take_in(engine.prefixes)
-            if engine.prefixes is not None or place in self._heard:
-                self._heard[place] = heard, min(max(engine.cache_confidence, 0.0), MOST_CONFIDENCE)
+            self._heard[place] = heard, min(max(engine.cache_confidence, 0.0), MOST_CONFIDENCE)
 
     def take_in_late(self, document: StateDocument) -> None:
         """Take in the news of a document that a later one has overtaken: they are told only once."""

@@ -9,6 +9,7 @@ from pairproxy.core.documents import PrefixNews, StateDocument
 from pairproxy.core.models import ModelName, NodeId
 from pairproxy.core.prefix_news import (
     MOST_AT_ONCE,
+    MOST_CHANGED,
     MOST_CHANGES,
     MOST_CONFIDENCE,
     MOST_TOLD,
@@ -179,6 +180,21 @@ def test_a_document_has_room_for_so_much_news() -> None:
     assert Limits().state_document_bytes / 2 > MOST_AT_ONCE * 21
 
 
+def test_the_changes_of_huge_prompts_are_not_remembered_for_ever() -> None:
+    """As many hashes as two whole indexes; who is further behind hears the whole."""
+    publication = Publication()
+    for number in range(100):
+        start = 10_000 * (number + 1)
+        publication.insert(M, tuple(range(start, start + 8192)), 0, ())
+    assert sum(len(added) + len(gone) for _, added, gone in publication._changes) <= MOST_CHANGED
+    last = publication.news(publication.version - 1)
+    assert last is not None
+    assert last.since == publication.version - 1
+    behind = publication.news(1)
+    assert behind is not None
+    assert behind.since == 0
+
+
 def told(node: NodeId, news: PrefixNews | None, confidence: float = 1.0) -> StateDocument:
     """A document with this news of its one engine."""
     plain = document(node)
@@ -202,6 +218,10 @@ def test_each_place_is_heard_of_for_itself() -> None:
     assert heard.matched(at(A), M, (1,)) == (0, 1.0)
     heard.take_in(replace(document(B), engines=()), is_new_life=False)
     assert heard.matched(at(B), M, (1,)) == (0, 1.0)
-    heard.take_in(told(B, whole(1)), is_new_life=False)
+    heard.take_in(told(B, None), is_new_life=False)
+    heard.take_in_late(
+        told(B, whole(1))
+    )  # a refusal was faster than the document with an engine's first news
+    assert heard.matched(at(B), M, (1,)) == (1, 1.0)
     heard.lose(B)
     assert heard.matched(at(B), M, (1,)) == (0, 1.0)
