@@ -8,8 +8,8 @@ from pairproxy.core.models import ModelName, Request
 from pairproxy.core.queue import Waiting
 from pairproxy.core.running import Running
 
-BURST = 3  # requests that wait or run at once; fewer can hold each other up but little
-TOGETHER_S = 2.0  # what arrives so much later, when all others are over, is no part of it
+BURST = 3  # requests at once; fewer can hold each other up but little
+TOGETHER_S = 2.0  # a program that fans out has done so by then
 SETTLES_S = 0.02  # without another request: all of it is here, and its size says what is to be gained
 ALIKE = 0.02  # prompts whose sizes differ by no more are instances of one task
 
@@ -22,15 +22,20 @@ class Burst:
 
     size: int = 0  # that wait or run now
     most: int = 0  # that ever did
+    together: int = 0  # of these, the most that came within TOGETHER_S of the first
     began_at: float = math.inf
     grew_at: float = -math.inf
+    _at_once: int = 0  # of those that wait or run now
     shortest: int = 0  # prompt, in tokens
     longest: int = 0
 
     @property
     def is_fan_out(self) -> bool:
-        """Whether it is more than a request or two; it stays one until the last has ended."""
-        return self.most >= BURST
+        """Whether most of it came at once, and was more than a request or two; so until the last has ended.
+
+        A steady stream of one client is none: there each reply is waited for by itself.
+        """
+        return self.together >= max(BURST, self.most / 2)
 
     @property
     def is_alike(self) -> bool:
@@ -47,6 +52,8 @@ class Burst:
         self.began_at = min(self.began_at, at)
         self.size += 1
         self.most = max(self.most, self.size)
+        self._at_once += at <= self.began_at + TOGETHER_S
+        self.together = max(self.together, self._at_once)
 
 
 class Bursts:
@@ -63,7 +70,7 @@ class Bursts:
         """Look at all that waits and runs now."""
         known = self._known
         for burst in known.values():
-            burst.size = 0
+            burst.size = burst._at_once = 0
         present: dict[_Key, Burst] = {}
         for one in running:
             if one.request.origin is None:

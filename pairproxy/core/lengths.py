@@ -8,7 +8,7 @@ import math
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from statistics import NormalDist
 
@@ -26,7 +26,6 @@ _ATOMS = 40
 TAIL_WEIGHT = 6.0  # replies: how much the prior weighs in what is thought of the tail; few say little of it
 LEAST_SPREAD = 0.02  # of the logarithm: no two replies are surely equal
 MOST_DEVIATIONS = 4.0  # longer ones are one in thirty thousand
-HALVINGS = 7  # of the interval in which a chance is sought: down to a sixteenth of a standard deviation
 _PRIOR = tuple(
     PRIOR_TOKENS * math.exp(PRIOR_SPREAD * NormalDist().inv_cdf((index + 0.5) / _ATOMS))
     for index in range(_ATOMS)
@@ -42,33 +41,25 @@ class Unlikely:
 
     def __init__(self, middle: float, spread: float) -> None:
         self._middle = middle
-        self._spread = max(spread, LEAST_SPREAD)
+        self.spread = max(spread, LEAST_SPREAD)  # standard deviation of the logarithm
 
     @property
     def mean(self) -> float:
         """Of the log-normal: a single odd reply moves it less than it moves Lengths.mean."""
-        return math.exp(self._middle + self._spread**2 / 2.0)
+        return math.exp(self._middle + self.spread**2 / 2.0)
 
     def tokens(self, deviations: float) -> float:
         """The length so many standard deviations above the middle."""
-        return math.exp(self._middle + deviations * self._spread)
+        return math.exp(self._middle + deviations * self.spread)
 
     def above(self, tokens: float) -> float:
         """The part of all replies that is longer."""
-        return 1.0 - _NORMAL.cdf((math.log(max(tokens, 1.0)) - self._middle) / self._spread)
+        return 1.0 - _NORMAL.cdf((math.log(max(tokens, 1.0)) - self._middle) / self.spread)
 
-    def chance_of_first(self, is_late: Callable[[float], bool]) -> float:
-        """The part of all replies from the first length on that ``is_late``, which all longer ones are.
-
-        Asked in standard deviations; 0.0 if not even the longest in thirty thousand is.
-        """
-        if not is_late(MOST_DEVIATIONS):
-            return 0.0
-        low, high = -MOST_DEVIATIONS, MOST_DEVIATIONS
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2.0
-            low, high = (low, middle) if is_late(middle) else (middle, high)
-        return 1.0 - _NORMAL.cdf(low)
+    @staticmethod
+    def deviations(chance: float) -> float:
+        """How many standard deviations above the middle only this part of all replies is, at most four."""
+        return min(_NORMAL.inv_cdf(1.0 - min(chance, 1.0 - 1e-9)), MOST_DEVIATIONS)
 
 
 def _log_normal(logs: list[float]) -> tuple[float, float]:

@@ -135,7 +135,7 @@ class Pricing:
             has_to_load = not state.is_loaded or self.runners.has_to_reload(
                 request, place, engine.kind, state.replica
             )
-            yield place, replace(state, is_loaded=not has_to_load)
+            yield place, replace(state, is_loaded=False) if has_to_load and state.is_loaded else state
 
     def _here(self, request: Request) -> list[Holder]:
         """This node's engines that can serve it; the called one is asked whatever we think of it."""
