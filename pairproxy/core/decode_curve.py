@@ -39,6 +39,8 @@ SMALL = 0.2  # a beta below it hardly matters to a handful of requests
 INFORMATIVE = 0.05  # by which the candidates' errors must differ, or a reply says nothing of beta
 FORGETTING = 0.97  # of what was said before, by each reply that says something: the last thirty count
 RULED_OUT = 4.0  # above the best score: two standard deviations
+MOST_LOG = 16.0  # of tokens/s: nine million are no speed
+MOST_ERROR = 1e4  # each reply adds CALIBRATION at most, and what was said before fades
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,8 @@ class CurveFacts:
         return (
             self.replies > 0
             and all(len(one) == len(BENDS) for one in lists)
-            and all(math.isfinite(number) and abs(number) < 1e6 for one in lists for number in one)
-            and min(self.errors) >= 0.0
+            and all(abs(level) <= MOST_LOG for level in (*self.levels, *self.usual))
+            and all(0.0 <= error <= MOST_ERROR for error in self.errors)
         )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pairproxy.core.decode_curve import FULL_TOKENS, CurveFacts, DecodeCurve
+from pairproxy.core.decode_curve import FULL_TOKENS, MOST_LOG, CurveFacts, DecodeCurve
 from pairproxy.core.documents import EngineReport
 from pairproxy.core.models import EngineId, ModelName, Rates, Usage
 from pairproxy.core.prefill_rate import LEARNING_WEIGHT, PLAUSIBLE_TIMES, PrefillRate, Rate
@@ -16,7 +16,6 @@ PROOF_TOKENS = 64  # read anew: fewer than a calibration's say too little to rep
 PROVEN_REPLIES = 5  # before them nothing is usual: what is slow is our own guess
 USUAL_PROMPT_TIMES = 2.0  # a prompt longer than that decodes slower for its own reasons
 USUAL_PROMPT_WEIGHT = 0.05  # of one reply in the usual length of prompts: the last twenty
-MOST_LOG = 16.0  # of tokens/s or seconds: nine million are no speed
 MIN_LOAD_S = 0.5  # less is bookkeeping, not a load
 
 

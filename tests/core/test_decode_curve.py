@@ -130,6 +130,8 @@ def test_what_was_kept_goes_on_where_it_was() -> None:
         CurveFacts((math.nan,) * len(BENDS), (1.0,) * len(BENDS), (1.0,) * len(BENDS), 3),
         CurveFacts((1.0,) * len(BENDS), (1.0,) * len(BENDS), (-1.0,) * len(BENDS), 3),
         CurveFacts((1e9,) * len(BENDS), (1.0,) * len(BENDS), (1.0,) * len(BENDS), 3),
+        CurveFacts((1e3,) * len(BENDS), (1.0,) * len(BENDS), (1.0,) * len(BENDS), 3),
+        CurveFacts((1.0,) * len(BENDS), (1.0,) * len(BENDS), (1e300,) * len(BENDS), 3),
     ],
 )
 def test_what_cannot_have_been_kept_is_not_believed(facts: CurveFacts) -> None:
