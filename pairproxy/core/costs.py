@@ -25,6 +25,7 @@ PRIORS: dict[str, Rates] = {
 _UNKNOWN = PRIORS["ollama"]
 
 MOST_KEPT = 256  # speeds of engines and models that are not in use now: dozens of models in a few versions
+MOST_UNLISTED = 64  # models that engines answer for but do not list: llama-server takes any name
 LONG = 0.95  # only one reply in twenty is longer: prices a choice
 
 
@@ -55,14 +56,22 @@ class Costs:
         is_cold: bool = False,
     ) -> None:
         """Take in one finished request on an engine of a kind (Speed.learn)."""
-        speed = self._speeds.setdefault((engine, model), Speed())
-        speed.learn(usage, timing, PRIORS.get(kind, _UNKNOWN), is_cold=is_cold)
+        self._speed(engine, model).learn(usage, timing, PRIORS.get(kind, _UNKNOWN), is_cold=is_cold)
         self.changes += 1
 
     def calibrate(self, engine: EngineId, model: ModelName, usage: Usage, company: int) -> None:
         """Take in the sums of ``company`` equal requests with nothing beside them (Speed.calibrate)."""
-        self._speeds.setdefault((engine, model), Speed()).calibrate(usage, company)
+        self._speed(engine, model).calibrate(usage, company)
         self.changes += 1
+
+    def _speed(self, engine: EngineId, model: ModelName) -> Speed:
+        known = self._speeds.get((engine, model))
+        if known is None:
+            unlisted = [place for place in self._speeds if place not in self._keys]
+            if len(unlisted) >= MOST_UNLISTED:
+                del self._speeds[unlisted[0]]
+            known = self._speeds[engine, model] = Speed()
+        return known
 
     def slowness(
         self, engine: EngineId, model: ModelName, usage: Usage, timing: Timing, kind: str

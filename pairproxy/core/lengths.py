@@ -16,6 +16,7 @@ from pairproxy.core.models import ModelName, Request
 
 PRIOR_TOKENS = 300.0  # median reply length of chat traffic (docs/scheduling.md)
 PRIOR_SPREAD = 1.0  # standard deviation of the logarithm of reply lengths
+MOST_TOKENS = 1_000_000  # of one reply: no model writes more, and a peer may say anything
 REMEMBERED = 200  # replies of one kind: what came before says less of the next
 KINDS = 512  # kinds of requests in mind, the least recently used goes first: all of it is about 6 MB
 ENOUGH = 3  # replies that make a kind of their own, beside LIKE_WEIGHT of the model's
@@ -169,8 +170,8 @@ class LengthTable:
         self._answers: dict[tuple[ModelName, str, int, int], Lengths] = {}
 
     def learn(self, request: Request, tokens: int) -> None:
-        """Take in the length of one reply; zero says nothing."""
-        if tokens <= 0:
+        """Take in the length of one reply; zero, and what cannot be true, says nothing."""
+        if not 0 < tokens <= MOST_TOKENS:
             return
         self._answers.clear()
         for kind in _kinds(request):

@@ -1,6 +1,6 @@
 import pytest
 
-from pairproxy.core.costs import MOST_KEPT, PRIORS, Costs
+from pairproxy.core.costs import MOST_KEPT, MOST_UNLISTED, PRIORS, Costs
 from pairproxy.core.models import EngineId, ModelName, Usage
 from pairproxy.core.speeds import SpeedFacts, SpeedKey
 from pairproxy.core.timing import Timing
@@ -102,6 +102,18 @@ def test_what_is_kept_is_bounded() -> None:
     kept = costs.speeds()
     assert len(kept) == MOST_KEPT + 1
     assert SpeedKey(GPU, "llamacpp", "b0", M, "") not in kept
+
+
+def test_names_that_an_engine_does_not_list_are_bounded() -> None:
+    """One that takes any name is asked by many; the earliest are forgotten, what it lists is not."""
+    costs = Costs()
+    costs.identify(KEY)
+    costs.learn(GPU, M, READ_AND_WROTE, Timing())
+    names = [ModelName(f"any-{number}:latest") for number in range(MOST_UNLISTED + 1)]
+    for name in names:
+        costs.learn(GPU, name, READ_AND_WROTE, Timing())
+    known = [name for name in (M, *names) if costs.rates(GPU, "llamacpp", name) != PRIORS["llamacpp"]]
+    assert known == [M, *names[1:]]
 
 
 def test_every_lesson_is_a_change() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairproxy.core.lengths import ENOUGH, KINDS, REMEMBERED, Lengths, LengthTable
+from pairproxy.core.lengths import ENOUGH, KINDS, MOST_TOKENS, REMEMBERED, Lengths, LengthTable
 from pairproxy.core.models import ModelName
 from tests.core.told import M, ask
 
@@ -83,6 +83,12 @@ def test_the_length_of_replies_is_learned_per_model() -> None:
     assert known.of(ask("r")).quantile(0.99) == 20.0
     assert known.of(ask("r", model=OTHER)).mean() == Lengths().mean()
     assert known.models() == {M: (20,) * REMEMBERED}
+
+
+def test_what_no_model_writes_teaches_nothing() -> None:
+    """A peer may say of its reply what it likes."""
+    known = table(((), "", 20), ((), "", MOST_TOKENS + 1))
+    assert known.models() == {M: (20,)}
 
 
 def test_prompts_that_start_alike_are_a_kind_of_their_own() -> None:
