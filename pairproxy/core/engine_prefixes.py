@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pairproxy.core.documents import EngineReport, PrefixNews
 from pairproxy.core.models import BLOCK_TOKENS, EngineId, ModelName, Usage
 from pairproxy.core.prefix_news import MOST_CONFIDENCE, Publication
-from pairproxy.core.prefixes import BlockCache, Prefix, PromptCache, cache_of, matched, size_of
+from pairproxy.core.prefixes import BlockCache, Prefix, PromptCache, Size, cache_of, matched, size_of
 
 MOST_MODELS = 32  # of one engine, for which an index is kept; few have more than three loaded
 LEARNING_WEIGHT = 0.2  # of one reply in the confidence, as in the rates (costs)
@@ -40,6 +40,8 @@ class EnginePrefixes:
         for model in list(known.caches):
             if is_another or (model in listed and model not in stay):
                 self._void(known, model)
+            else:
+                known.caches[model].size = _size(report, model)
         if is_another:
             known.confidence = 1.0
 
@@ -95,18 +97,16 @@ class EnginePrefixes:
     def _cache(self, known: _Engine, model: ModelName) -> BlockCache | PromptCache:
         cache = known.caches.get(model)
         if cache is None:
-            cache = known.caches[model] = self._new(known.report, model)
+            cache = known.caches[model] = cache_of(known.report.kind, _size(known.report, model))
         known.caches.move_to_end(model)
         if len(known.caches) > MOST_MODELS:
             self._void(known, next(iter(known.caches)))
         return cache
 
-    def _new(self, report: EngineReport, model: ModelName) -> BlockCache | PromptCache:
-        windows = [replica.context_tokens for replica, _ in report.replicas if replica.model == model]
-        size = size_of(
-            report.kind, max(report.slots, 1), windows[0] if windows else None, report.cache_tokens
-        )
-        return cache_of(report.kind, size)
-
     def _void(self, known: _Engine, model: ModelName) -> None:
         known.publication.drop(model, known.caches.pop(model).held)
+
+
+def _size(report: EngineReport, model: ModelName) -> Size:
+    windows = [replica.context_tokens for replica, _ in report.replicas if replica.model == model]
+    return size_of(report.kind, max(report.slots, 1), windows[0] if windows else None, report.cache_tokens)

@@ -52,6 +52,17 @@ def test_an_index_is_void_with_its_model_and_its_engine(changed: EngineReport) -
     assert news.added == ()
 
 
+def test_an_index_has_the_size_that_was_told_last() -> None:
+    """An engine whose slots are known only later keeps more prompts than was thought; of fewer, fewer."""
+    prefixes = known(report(1, kind="ollama"))
+    prefixes.report(report(2, kind="ollama"))
+    prefixes.insert(GPU, M, (1, 2))
+    assert [prefixes.matched(GPU, M, one) for one in (PROMPT, (1, 2))] == [len(PROMPT), 2]
+    prefixes.report(report(1, kind="ollama"))
+    prefixes.insert(GPU, M, (3,))
+    assert [prefixes.matched(GPU, M, one) for one in (PROMPT, (1, 2), (3,))] == [0, 0, 1]
+
+
 def test_an_engine_that_fell_silent_starts_with_nothing() -> None:
     """Whatever it had, it was restarted."""
     prefixes = known()
