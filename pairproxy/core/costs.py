@@ -26,7 +26,6 @@ _UNKNOWN = PRIORS["ollama"]
 
 MOST_KEPT = 256  # speeds of engines and models that are not in use now: dozens of models in a few versions
 MOST_UNLISTED = 64  # models that engines answer for but do not list: llama-server takes any name
-LONG = 0.95  # only one reply in twenty is longer: prices a choice
 
 
 class Costs:
@@ -90,12 +89,8 @@ class Costs:
         return self.lengths.of(request)
 
     def expected_output(self, request: Request) -> float:
-        """Tokens a reply has on average, within the client's limit: prices what runs and what waits."""
+        """Tokens a reply has on average, within the client's limit: prices a choice, and what waits."""
         return self.lengths.of(request).mean(request.max_output_tokens)
-
-    def long_output(self, request: Request) -> float:
-        """Tokens that only one reply in twenty exceeds, within the client's limit: prices a choice."""
-        return self.lengths.of(request).quantile(LONG, request.max_output_tokens)
 
     # --- what outlives the daemon -------------------------------------------------------------------------
 

@@ -111,7 +111,7 @@ class Lengths:
         return self._within(0.0, float(limit)) / self._below[-1]
 
     def quantile(self, part: float, limit: int | None = None) -> float:
-        """Tokens that a ``part`` of all replies does not exceed (0.95 prices a choice); part in [0, 1]."""
+        """Tokens that a ``part`` of all replies does not exceed; part in [0, 1]."""
         index = bisect_right(self._below, part * self._below[-1] * (1.0 - 1e-9)) - 1
         tokens = self._tokens[min(index, len(self._tokens) - 1)]
         return tokens if limit is None else min(tokens, float(limit))

@@ -5,7 +5,7 @@ says who gets it. Whose turn it is: who went longest without being served here, 
 whose prompt this node has in its cache; then who was given least work.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -66,12 +66,12 @@ class PromiseBook:
         kept = self._kept.setdefault(engine, [])
         del kept[max(free, 0) :]
         newly: list[NodeId] = []
+        held = Counter(one.origin for one in kept)
         while len(kept) < free:
-            held = [one.origin for one in kept]
             open_ones = [
                 wish
                 for wish in wishes
-                if held.count(wish.origin) < wish.count
+                if held[wish.origin] < wish.count
                 and (wish.has_asked or (engine, wish.origin) not in self._passed)
             ]
             if not open_ones:
@@ -80,6 +80,7 @@ class PromiseBook:
             kept.append(_Kept(turn.origin, at + PROMISE_S, turn.has_asked, is_firm or turn.has_asked))
             self.served(turn.origin, turn.tokens, at)
             newly.append(turn.origin)
+            held[turn.origin] += 1
         return newly
 
     def unserved_s(self, origin: NodeId, waited_s: float, at: float) -> float:
@@ -114,10 +115,6 @@ class PromiseBook:
             self._kept[engine] = [
                 one for one in kept if one.origin != origin or one.until - PROMISE_S > made_before
             ]
-
-    def drop(self, engine: EngineId) -> None:
-        """The engine is gone."""
-        self._kept.pop(engine, None)
 
     def count(self, engine: EngineId) -> int:
         """How many slots of an engine are promised."""
