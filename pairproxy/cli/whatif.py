@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from pairproxy.core.whatif.recording import Recording
     from pairproxy.core.whatif.replay import Changes, NewNode, Replayed
 
+WRITE_ONE = "Write one with `pairproxy report --json > FILE`."
+QUICK_REQUESTS = 100  # are replayed within about five seconds
 MOST_FILE_BYTES = 64 * 1024 * 1024  # a recording of a thousand requests is a few hundred kilobytes
 
 
@@ -39,7 +41,10 @@ def whatif(
     Examples: `pairproxy whatif --add box=4:2000:50`, `pairproxy whatif --faster box=2 --policy least-busy`.
     """
     recording = _recording(home_or_default(home), run, file)
-    found = _replayed(recording, _changes(recording, add or [], remove or [], faster or [], policy))
+    changes = _changes(recording, add or [], remove or [], faster or [], policy)
+    if len(recording.requests) > QUICK_REQUESTS:
+        typer.echo(f"replaying {len(recording.requests)} requests: up to a minute", err=True)
+    found = _replayed(recording, changes)
     if as_json:
         import msgspec
 
@@ -47,7 +52,7 @@ def whatif(
         typer.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
         return
     out = console()
-    for line in _lines(recording, found):
+    for line in _lines(recording, found, bool(add or remove or faster or policy)):
         out.print(line, markup=False)
 
 
@@ -58,7 +63,7 @@ def _replayed(recording: "Recording", changes: "Changes") -> "Replayed":
     try:
         return replay(recording, changes)
     except ValueError as error:
-        raise BadRequest(str(error)) from None
+        raise BadRequest(plain(str(error))) from None  # names in a file may be anybody's
 
 
 def _recording(home: Path, run: str | None, file: Path | None) -> "Recording":
@@ -75,8 +80,10 @@ def _recording(home: Path, run: str | None, file: Path | None) -> "Recording":
         try:
             with file.open("rb") as source:
                 report = msgspec.json.decode(source.read(MOST_FILE_BYTES), type=Report)
-        except (OSError, msgspec.DecodeError):
-            raise BadRequest(f"{file} holds no report. Write one with `pairproxy report --json`.") from None
+        except OSError as error:
+            raise BadRequest(f"{file} cannot be read: {error.strerror}. {WRITE_ONE}") from None
+        except msgspec.DecodeError:
+            raise BadRequest(f"{file} holds no report. {WRITE_ONE}") from None
     if report.recording is None:
         raise BadRequest("There is no run to replay. Send requests to the port first, then ask again.")
     return report.recording
@@ -85,13 +92,17 @@ def _recording(home: Path, run: str | None, file: Path | None) -> "Recording":
 def _changes(
     recording: "Recording", add: list[str], remove: list[str], faster: list[str], policy: str | None
 ) -> "Changes":
+    from pairproxy.core.errors import BadRequest
     from pairproxy.core.whatif.replay import Changes
 
     by_name = {name: node for node, name in recording.names.items()}
-    times = {}
+    times: dict[str, float] = {}
     for one in faster:
-        name, _, by = one.partition("=")
-        times[by_name.get(name, name)] = _number(by, one, "NAME=2")
+        name, _, by = one.rpartition("=")
+        node = by_name.get(name, name)
+        if node in times:
+            raise BadRequest(f"--faster names {name!r} twice. Name each node once.")
+        times[node] = _number(by, one, "NAME=2")
     return Changes(
         added=tuple(_new_node(one) for one in add),
         removed=frozenset(by_name.get(name, name) for name in remove),
@@ -111,6 +122,8 @@ def _new_node(text: str) -> "NewNode":
     if not name or len(parts) not in (3, 4):
         raise BadRequest(f"{text!r} does not say a node. Write {form}.")
     slots, prefill, decode, beta = [_number(part, text, form) for part in (*parts, "0.15")[:4]]
+    if slots != int(slots):
+        raise BadRequest(f"{text!r} does not say whole slots. Write {form}.")
     return NewNode(name, int(slots), RecordedRates(prefill, decode, beta))
 
 
@@ -126,23 +139,24 @@ def _number(text: str, whole: str, form: str) -> float:
     return number
 
 
-def _lines(recording: "Recording", found: "Replayed") -> list[str]:
+def _lines(recording: "Recording", found: "Replayed", is_changed: bool) -> list[str]:
     left_out = f" ({found.left_out} left out: they did not end well)" if found.left_out else ""
     shares = ", ".join(
         f"{plain(recording.names.get(node, node[:8]))} {count}" for node, count in found.per_node.items()
     )
     simulated = f"simulated {found.as_recorded_s:.2f} s (off by {found.model_error:.0%})"
-    requests = f"{counted(found.requests, 'request')}{left_out}"
-    lines = [
-        f"{requests} took {found.recorded_s:.2f} s as recorded; {simulated}",
-        f"it would have taken {found.changed_s:.2f} s with {found.policy}: speedup {found.speedup:.2f}",
-    ]
+    lines = [f"{counted(found.requests, 'request')}{left_out} took {found.recorded_s:.2f} s; {simulated}"]
+    if is_changed:
+        changed = f"changed, with {found.policy}: {found.changed_s:.2f} s simulated"
+        lines.append(f"{changed}, speedup {found.speedup:.2f} against the run as it was")
+    else:
+        lines.append("nothing was changed: see --add, --remove, --faster and --policy")
     if found.speedup_best is not None and found.best_alone is not None:
         best = plain(recording.names.get(found.best_alone, found.best_alone[:8]))
         lines.append(
             f"speedup {found.speedup_best:.2f} against {best} alone ({found.best_alone_s:.2f} s simulated)"
         )
-    lines.append(f"requests on each node: {shares}; {found.hit_rate:.0%} of the prompts from a cache")
+    lines.append(f"requests on each node: {shares}; {found.hit_rate:.0%} of prompt tokens from a cache")
     if not found.is_credible:
         lines.append(
             "The simulation is too far off on what really happened: do not believe it. Speeds that the daemon"

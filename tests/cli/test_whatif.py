@@ -14,9 +14,16 @@ def test_a_recorded_run_is_replayed_from_the_daemon(live: list[Node]) -> None:
     first, second, third, shares, *_ = done.stdout.splitlines()
     assert first.startswith("4 requests took ")
     assert "(off by " in first
-    assert "speedup" in second
+    assert second.startswith("changed, with fastest-finish: ")
+    assert second.endswith(" against the run as it was")
     assert "against box alone" in third
     assert "box 4" in shares
+
+
+def test_without_a_change_it_says_which_there_are(live: list[Node]) -> None:
+    """Nobody takes the run as it was for an answer."""
+    done = here("whatif", "--home", live[0].home, "--run", "nightly")
+    assert "nothing was changed: see --add" in done.stdout.splitlines()[1]
 
 
 def test_a_file_does_as_well_and_needs_no_daemon(live: list[Node], tmp_path: Path) -> None:
@@ -48,7 +55,10 @@ def test_a_file_does_as_well_and_needs_no_daemon(live: list[Node], tmp_path: Pat
         (("--add", "box"), "'box' does not say a node. Write NAME=slots:prefill:decode"),
         (("--add", "box=one:2:3"), "does not say a number"),
         (("--faster", "B=x"), "does not say a number"),
+        (("--add", "box=1.5:2:3"), "does not say whole slots"),
+        (("--add", "B=1:2000:50"), "There is a node 'B' already"),
         (("--faster", "B=-1"), "a number that no machine has"),
+        (("--faster", "B=2", "--faster", "B=3"), "names 'B' twice"),
         (("--remove", "zoe"), "knows no node 'zoe'"),
         (("--policy", "best"), "There is no policy 'best'"),
     ],
@@ -66,8 +76,11 @@ def test_what_is_no_report_is_said(home: Path, tmp_path: Path) -> None:
     """A file that is something else, or is not there."""
     other = tmp_path / "other.json"
     other.write_text("[]")
-    for file in (other, tmp_path / "missing.json"):
+    for file, why in (
+        (other, "holds no report"),
+        (tmp_path / "missing.json", "cannot be read: No such file or directory"),
+    ):
         done = here("whatif", "--from", file, "--home", home)
         assert done.returncode == 1
-        assert "holds no report. Write one with `pairproxy report --json`." in sentence(done)
+        assert sentence(done).endswith(f"{why}. Write one with `pairproxy report --json > FILE`.")
     assert here("whatif", "--home", home).returncode == 3

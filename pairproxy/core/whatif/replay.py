@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pairproxy.core.knowledge import Rules
-from pairproxy.core.models import EngineId, ModelName, NodeId, Rates
+from pairproxy.core.models import EngineId, ModelName, NodeId, Outcome, Rates
 from pairproxy.core.policies import POLICIES
 from pairproxy.core.simulator import simulate
 from pairproxy.core.whatif.recording import (
@@ -14,10 +14,13 @@ from pairproxy.core.whatif.recording import (
     blocks_of,
     reply_blocks_of,
 )
-from pairproxy.core.workload import SimEngine, SimNode, SimRequest
+from pairproxy.core.workload import SimEngine, SimNode, SimRequest, SimResult
 
 MOST_ERROR = 0.15  # of the makespan: a model that is further off on what did happen is not to be believed
 MOST_REQUESTS = 1000  # of a run: a minute of simulation
+MOST_S = 86_400.0  # of what is simulated: a day of heartbeats of three nodes takes half a minute
+MOST_TOKENS = 10_000_000  # of a prompt, and of a reply: ten times the largest window there is
+MOST_BLOCKS = 4_000_000  # of all prompts: MOST_REQUESTS of a quarter of a million tokens, 100 MB here
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +99,11 @@ def replay(recording: Recording, changes: Changes) -> Replayed:
     if lacking:
         raise ValueError(f"No node would be left that has {lacking[0]}. Remove fewer, or add one.")
     policy = changes.policy or recording.policy
-    before = simulate(
-        _nodes(recording.places, recording.node), _requests(recording), _rules(recording.policy)
-    )
-    after = simulate(_nodes(places, recording.node), _requests(recording), _rules(policy))
-    alone = _alone(recording, places, models)
+    _check_duration(recording, places)
+    requests = _requests(recording)
+    before = _simulated(_nodes(recording.places, recording.node), requests, recording.policy)
+    after = _simulated(_nodes(places, recording.node), requests, policy)
+    alone = _alone(requests, places, models)
     return Replayed(
         requests=len(recording.requests),
         left_out=recording.left_out,
@@ -126,25 +129,63 @@ def _check(recording: Recording, changes: Changes) -> None:
     for node in (*changes.removed, *changes.faster):
         if node not in nodes:
             raise ValueError(f"The run knows no node {node!r}. `pairproxy report` lists those it knows.")
-    names = [new.name for new in changes.added]
-    if len({*names, *nodes}) < len(names) + len(nodes):
-        raise ValueError("Two nodes have one name. Choose another one.")
+    kept = nodes - changes.removed
+    names = [*kept, *(recording.names[node] for node in kept if node in recording.names)]
+    for new in changes.added:
+        if new.name in names:
+            raise ValueError(
+                f"There is a node {new.name!r} already: two would have one name. Choose another."
+            )
+        names.append(new.name)
     if changes.policy is not None and changes.policy not in POLICIES:
         raise ValueError(f"There is no policy {changes.policy!r}. Use one of: {', '.join(POLICIES)}.")
     _check_speeds(recording, changes)
-    for index, request in enumerate(recording.requests):
-        if request.after is not None and not 0 <= request.after < index:
-            raise ValueError("The file is damaged: a request follows one that comes later. Record it anew.")
+    _check_sizes(recording)
+    for request in recording.requests:
         if not any(request.model in place.rates for place in recording.places):
             raise ValueError(f"The speed of {request.model} is not known any more, so it cannot be replayed.")
+
+
+def _check_sizes(recording: Recording) -> None:
+    """Of a file that is damaged; what a daemon tells of itself is sound."""
+    for index, one in enumerate(recording.requests):
+        are_before = all(other is None or 0 <= other < index for other in (one.after, one.shared_with))
+        are_times = all(0.0 <= seconds <= MOST_S for seconds in (one.arrived_s, one.think_s))
+        are_sizes = all(0 <= tokens <= MOST_TOKENS for tokens in (one.prompt_tokens, one.output_tokens))
+        if not (are_before and are_times and are_sizes and min(one.blocks, one.shared_blocks) >= 0):
+            raise ValueError(
+                f"The file is damaged: request {index} follows a later one, or has a time or a size that"
+                " cannot be. Write it anew with `pairproxy report --json`."
+            )
+    if sum(one.blocks for one in recording.requests) > MOST_BLOCKS:
+        raise ValueError("The run has prompts too long to be replayed: name a smaller one with --run.")
+
+
+def _check_duration(recording: Recording, places: Sequence[RecordedPlace]) -> None:
+    """Neither may one request take too long where it is slowest, nor all of them where each is fastest."""
+    everywhere = [*recording.places, *places]
+    longest_s = work_s = 0.0
+    for one in recording.requests:
+        times = [
+            rates.load_s
+            + one.prompt_tokens / rates.prefill_tokens_per_s
+            + one.output_tokens / rates.decode_tokens_per_s
+            for place in everywhere
+            if (rates := place.rates.get(one.model)) is not None
+        ]
+        longest_s = max(longest_s, *times)
+        work_s += min(times)
+    if max(longest_s, work_s) > MOST_S:
+        raise ValueError("That would take more than a day, which is not simulated. Use faster nodes.")
 
 
 def _check_speeds(recording: Recording, changes: Changes) -> None:
     rates = [one for place in recording.places for one in place.rates.values()]
     rates += [new.rates for new in changes.added]
     slots = [*(place.slots for place in recording.places), *(new.slots for new in changes.added)]
-    are_speeds = all(map(_is_speed, rates)) and all(by > 0.0 for by in changes.faster.values())
-    if not are_speeds or any(count < 1 for count in slots):
+    if not all(by > 0.0 for by in changes.faster.values()):
+        raise ValueError("A node can be 2 or 0.5 times as fast, not 0 times: write NAME=2.")
+    if not all(map(_is_speed, rates)) or any(count < 1 for count in slots):
         raise ValueError("A node needs one slot or more and rates above zero, as in box=4:2000:50.")
 
 
@@ -152,15 +193,28 @@ def _is_speed(rates: RecordedRates) -> bool:
     return min(rates.prefill_tokens_per_s, rates.decode_tokens_per_s) > 0.0 <= min(rates.beta, rates.load_s)
 
 
-def _alone(recording: Recording, places: Sequence[RecordedPlace], models: Sequence[str]) -> dict[str, float]:
+def _alone(
+    requests: Sequence[SimRequest], places: Sequence[RecordedPlace], models: Sequence[str]
+) -> dict[str, float]:
     """The makespan on each node that has all models."""
     found = {}
     for node in dict.fromkeys(place.node for place in places):
         own = [place for place in places if place.node == node]
         if all(any(model in place.rates for place in own) for model in models):
-            requests = [replace(one, origin=NodeId(node)) for one in _requests(recording)]
-            found[node] = simulate(_nodes(own, node), requests).makespan_s
+            asked = [replace(one, origin=NodeId(node)) for one in requests]
+            found[node] = _simulated(_nodes(own, node), asked, Rules().policy).makespan_s
     return found
+
+
+def _simulated(nodes: Sequence[SimNode], requests: Sequence[SimRequest], policy: str) -> SimResult:
+    """Every request is served however long it waits: makespans of less than all could not be compared."""
+    known = policy if policy in POLICIES else Rules().policy
+    rules = Rules(policy=known, queue_limit=MOST_REQUESTS, queue_timeout_s=len(requests) * MOST_S)
+    result = simulate(nodes, requests, rules)
+    lost = sum(record.outcome is not Outcome.DONE for record in result.records)
+    if lost:
+        raise ValueError(f"{lost} of {len(requests)} requests would not be served with {known}. Change less.")
+    return result
 
 
 def _faster(place: RecordedPlace, by: float) -> RecordedPlace:
@@ -171,10 +225,6 @@ def _faster(place: RecordedPlace, by: float) -> RecordedPlace:
         for model, one in place.rates.items()
     }
     return replace(place, rates=rates)
-
-
-def _rules(policy: str) -> Rules:
-    return Rules(policy=policy if policy in POLICIES else Rules().policy, queue_limit=MOST_REQUESTS)
 
 
 def _nodes(places: Sequence[RecordedPlace], origin: str) -> list[SimNode]:

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -107,13 +108,39 @@ def test_a_recording_that_does_not_fit_its_speeds_is_not_believed() -> None:
     assert not replay(replace(BURST, places=slow), Changes()).is_credible
 
 
+def test_whoever_waits_longer_than_a_daemon_would_let_him_counts_too() -> None:
+    """The same work is compared: nothing is left out because its queue is long or slow."""
+    found = replay(BURST, Changes(removed=frozenset({"b"}), faster={"a": 0.02}))
+    assert found.per_node == {"a": 12}
+    assert found.changed_s == pytest.approx(12 * (500 / 40.0 + 200 / 0.5), rel=0.05)
+
+
+def test_a_node_may_come_back_under_its_name_with_other_speeds() -> None:
+    """Removed and added: the name is free again."""
+    changes = Changes((NewNode("anna", 1, RecordedRates(2000.0, 25.0, 0.15)),), frozenset({"a"}))
+    assert replay(BURST, changes).speedup == pytest.approx(1.0, abs=0.05)
+
+
+def damaged(**fields: Any) -> Recording:
+    """The first request as no daemon would have written it."""
+    return replace(BURST, requests=(replace(BURST.requests[0], **fields), *BURST.requests[1:]))
+
+
 @pytest.mark.parametrize(
     ("told", "changes", "says"),
     [
         (replace(BURST, requests=()), Changes(), "nothing to replay"),
         (BURST, Changes(removed=frozenset({"zoe"})), "knows no node 'zoe'"),
         (BURST, Changes(faster={"zoe": 2.0}), "knows no node 'zoe'"),
-        (BURST, Changes(faster={"a": 0.0}), "rates above zero"),
+        (BURST, Changes(faster={"a": 0.0}), "not 0 times: write NAME=2"),
+        (BURST, Changes(added=(NewNode("box", 1, RecordedRates(0.0, 1.0, 0.0)),)), "rates above zero"),
+        (BURST, Changes(added=(NewNode("anna", 1, RecordedRates(9.0, 9.0, 0.0)),)), "one name"),
+        (BURST, Changes(added=(NewNode("box", 1, RecordedRates(9.0, 1e-3, 0.0)),)), "more than a day"),
+        (
+            BURST,
+            Changes(removed=frozenset({"a"}), policy="local-only"),
+            "12 of 12 requests would not be served",
+        ),
         (BURST, Changes(added=(NewNode("a", 1, RecordedRates(1.0, 1.0, 0.0)),)), "one name"),
         (BURST, Changes(added=(NewNode("box", 0, RecordedRates(1.0, 1.0, 0.0)),)), "one slot or more"),
         (BURST, Changes(policy="best"), "There is no policy 'best'"),
@@ -124,6 +151,11 @@ def test_a_recording_that_does_not_fit_its_speeds_is_not_believed() -> None:
             Changes(),
             "The file is damaged",
         ),
+        (damaged(shared_with=0), Changes(), "The file is damaged: request 0"),
+        (damaged(arrived_s=1e300), Changes(), "The file is damaged"),
+        (damaged(think_s=-1.0), Changes(), "The file is damaged"),
+        (damaged(output_tokens=10**15), Changes(), "The file is damaged"),
+        (damaged(blocks=2 * 10**9), Changes(), "prompts too long"),
     ],
 )
 def test_what_cannot_be_replayed_says_why(told: Recording, changes: Changes, says: str) -> None:
