@@ -81,9 +81,12 @@ class Scheduler:
         return commands
 
     @property
-    def pressing(self) -> Set[NodeId]:
-        """Readers for whom the last event made news that cannot wait: a slot is wanted of them, or theirs."""
-        return self._sharing.pressing
+    def pressing(self) -> list[NodeId]:
+        """Readers for whom the last event made news that cannot wait: a slot is wanted of them, or theirs.
+
+        In the order of their names, so that a simulation takes the same course each time.
+        """
+        return sorted(self._sharing.pressing)
 
     @property
     def asked_for(self) -> Set[Place]:
