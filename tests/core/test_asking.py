@@ -28,7 +28,7 @@ def test_a_slot_that_has_to_be_asked_for_is_used_when_it_is_promised() -> None:
     told = Told(speed=None)
     told.hears(asking())
     assert queued(told.arrives(ask("r"))) == [("r", 0)]
-    assert told.scheduler.pressing == {B}
+    assert told.scheduler.pressing == [B]
     assert wanted_of(told, B) == [(M, 1, 1)]
     assert wanted_of(told, C) == [(M, 1, 0)]
     told.at = 0.004
@@ -82,7 +82,7 @@ def test_who_need_not_ask_does_not() -> None:
     told = Told(speed=None)
     told.hears(document(B))
     assert sent(told.arrives(ask("r"))) == [("r", B)]
-    assert told.scheduler.pressing == set()
+    assert told.scheduler.pressing == []
 
 
 def test_wants_are_told_by_model_without_what_must_stay() -> None:
