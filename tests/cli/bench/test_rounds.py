@@ -1,6 +1,8 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from pairproxy.cli.bench.rounds import Result, run_bench
 from tests.cli.bench.conftest import PLAN
 
@@ -14,9 +16,10 @@ def test_every_policy_ran_the_same_requests(result: Result) -> None:
         one.prompt_tokens / best.prefill + one.output_tokens / best.decode
         for one in result.plan.workload.requests
     )
-    assert alone_s <= result.bounds.alone_s < 1.3 * alone_s
+    assert alone_s <= result.bounds.alone_s < 2.5 * alone_s  # the other is four times as slow
 
 
+@pytest.mark.slow
 def test_daemons_that_are_kept_are_not_modelled() -> None:
     """Two rounds on the same daemons: both are told of as they end, and no model knows what was learned."""
     heard: list[str] = []

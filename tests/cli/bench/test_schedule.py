@@ -29,7 +29,7 @@ def test_a_burst_is_measured_against_bound_count_and_best_node(monkeypatch: pyte
     assert case.modelled is not None
     assert case.modelled >= 1.0
     assert min(handed.value, busy.value, best.value) > 0.3
-    assert alone.modelled == pytest.approx(alone.value, rel=0.2)
+    assert alone.modelled == pytest.approx(alone.value, rel=0.4)
 
 
 @pytest.mark.slow
