@@ -1,12 +1,14 @@
 """Conversations in which it matters who has read a prompt before."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
+from pairproxy.core.documents import StateDocument
 from pairproxy.core.errors import UpstreamBusy
 from pairproxy.core.events import EngineLost, EngineReported, NodeReported
-from pairproxy.core.models import BLOCK_TOKENS, Candidate, NodeId, Outcome, Request
+from pairproxy.core.models import BLOCK_TOKENS, Candidate, EngineId, NodeId, Outcome, Request
 from pairproxy.core.prefix_news import ToldTo
 from tests.core.told import FAST, GPU, SLOW, A, B, Told, ask, document, only_dispatch, report, sent
 
@@ -101,11 +103,15 @@ class Pair:
 
     def publishes(self, epoch: str = "1") -> None:
         """A document of B comes to A."""
-        self.sequence += 1
-        versions = self.told.versions(self.b.at)
-        news = self.b.scheduler.document_for(A, epoch, self.sequence, "b", self.b.at, versions)
+        news = self.document(self.told.versions(self.b.at), epoch)
         self.told.took(news)
-        self.a.tell(NodeReported(self.a.at, replace(news, node=B)))
+        self.a.tell(NodeReported(self.a.at, news))
+
+    def document(self, told: Mapping[EngineId, int] | None, epoch: str = "1") -> StateDocument:
+        """What B says now to one who was told so much of its prefixes."""
+        self.sequence += 1
+        news = self.b.scheduler.document_for(A, epoch, self.sequence, "b", self.b.at, told)
+        return replace(news, node=B)
 
     def b_reads(self, name: str) -> None:
         """B serves a request of its own."""
@@ -127,6 +133,25 @@ def test_a_request_goes_where_its_prompt_was_read() -> None:
     here, there = sorted(dispatch.decision.candidates, key=lambda one: one.place.node)
     assert there.cached_tokens == 64 * BLOCK_TOKENS
     assert there.affinity_s == 0.0 < here.affinity_s
+
+
+@pytest.mark.parametrize("reads_before", [False, True])
+def test_a_refusal_that_overtakes_a_document_loses_no_news(reads_before: bool) -> None:
+    """It has no news of prefixes; those of the stream are told once, and count although they come late."""
+    pair = Pair()
+    pair.publishes()
+    if reads_before:
+        pair.b_reads("other")
+        pair.publishes()
+    pair.b_reads("r")
+    late = pair.document(pair.told.versions(pair.b.at))
+    pair.told.took(late)
+    refusal = pair.document(None)
+    for heard in (refusal, late):
+        pair.a.tell(NodeReported(pair.a.at, heard))
+    pair.b_reads("rr")
+    pair.publishes()
+    assert priced(pair.a, step("rrr"), B).cached_tokens == 64 * BLOCK_TOKENS
 
 
 def test_a_node_that_lives_anew_holds_nothing() -> None:
