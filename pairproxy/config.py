@@ -84,6 +84,7 @@ class RoutingSettings(_Section, frozen=True):
     catalogue: CatalogueKind = "merged"  # lists of models name the peers' too; local: the engine's, untouched
     queue_limit: Count = 256  # requests; the plan looks at all of them on every event
     queue_timeout_s: Above0 = 600.0  # the clients' own patience: the OpenAI SDKs give up at 600 s
+    rescue: bool = True  # what hangs on a slow node is begun anew on a fast one that is idle
     local_only: tuple[str, ...] = ()  # models whose requests never leave this machine; * and ? stand for text
 
 
@@ -145,6 +146,7 @@ class Settings(_Section, frozen=True):
             attempts=self.limits.attempts,
             local_only=self.routing.local_only,
             stale_s=self.limits.node_stale_s,
+            rescue=self.routing.rescue,
         )
 
 

@@ -12,23 +12,22 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import suppress
-from types import TracebackType
 from typing import Any
 
+from pairproxy.attempt import Attempt
 from pairproxy.clock import Clock
 from pairproxy.core.commands import BreakOff, Command, Dispatch, Refuse
-from pairproxy.core.errors import BrokenReply, NodeGone, PairproxyError, ReplyTruncated, UpstreamError
+from pairproxy.core.errors import PairproxyError, UpstreamError
 from pairproxy.core.events import (
     AttemptFailed,
     AttemptFinished,
     EngineSettled,
     Event,
-    FirstByteReceived,
     RequestAbandoned,
     RequestArrived,
     TimePassed,
 )
-from pairproxy.core.models import AttemptId, Decision, EngineId, Outcome, Place, Request, RequestId, Usage
+from pairproxy.core.models import AttemptId, EngineId, Outcome, Request, RequestId, Usage
 from pairproxy.core.scheduler import Listener, Scheduler
 
 _log = logging.getLogger(__name__)
@@ -37,111 +36,6 @@ Settle = Callable[[EngineId, int], Awaitable[None]]
 """(engine of this node, other requests in flight there) -> returns when a broken-off request has left it."""
 Spawn = Callable[[str, Coroutine[Any, Any, None]], object]
 """Start a named task in the daemon's task group."""
-
-
-SaidAll = Callable[[], Usage | None]
-"""The usage of a reply whose last record is here, though not the end of its message; else None."""
-
-
-class Attempt:
-    """One try of a request at one place; an async context manager around the talk with the upstream."""
-
-    def __init__(
-        self, dispatcher: "Dispatcher", request: Request, command: Dispatch, queued_s: float
-    ) -> None:
-        self.request = request
-        self.queued_s = queued_s
-        self.id: AttemptId = command.attempt
-        self.decision: Decision = command.decision
-        self.is_sent = False
-        self.said_all: SaidAll = lambda: None
-        self._dispatcher = dispatcher
-        self._scope = asyncio.timeout(None)
-        self._broken_off: PairproxyError | None = None
-        self._is_entered = False
-        self._has_first_byte = False
-        self._is_over = False
-
-    @property
-    def place(self) -> Place:
-        """Where to send it."""
-        return self.decision.place
-
-    @property
-    def is_last_resort(self) -> bool:
-        """Whether no other place could take the request."""
-        return len(self.decision.candidates) <= 1
-
-    def first_byte(self, *, is_error: bool = False) -> None:
-        """Say that the first body byte is here; from now on the client gets this reply or its ruin.
-
-        ``is_error``: the reply is the engine's own error.
-        """
-        self._has_first_byte = True
-        self._dispatcher.tell(FirstByteReceived(self._dispatcher.now(), self.id, is_error))
-
-    def finish(self, outcome: Outcome, usage: Usage) -> None:
-        """Say that the reply ended, and how."""
-        self._end(outcome, usage, settled=outcome is not Outcome.TRUNCATED)
-
-    def break_off(self, error: PairproxyError) -> None:
-        """Interrupt whatever the block awaits; the block ends with ``error``."""
-        self._broken_off = error
-        if self._is_entered and not self._is_over:
-            self._scope.reschedule(0.0)
-
-    async def __aenter__(self) -> "Attempt":
-        await self._scope.__aenter__()
-        self._is_entered = True
-        if self._broken_off is not None:
-            self._scope.reschedule(0.0)
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
-        try:
-            await self._scope.__aexit__(kind, error, trace)
-        except TimeoutError:
-            error = self._broken_off or NodeGone("The node stopped answering.")
-        if self._is_over:
-            return False
-        if error is None:
-            error = BrokenReply("The reply ended without an outcome.")
-        return self._failed(error)
-
-    def _failed(self, error: BaseException) -> bool:
-        """Stamp a failure; True: it is dealt with, go round the loop."""
-        settled = not self.is_sent
-        if isinstance(error, asyncio.CancelledError | ConnectionError):  # the client left
-            usage = self.said_all()
-            if (
-                usage is not None
-            ):  # openai's client leaves at [DONE]: the work is done, and nothing has to settle
-                self._end(Outcome.DONE, usage, settled=True)
-                return False
-            self._is_over = True
-            self._dispatcher.abandon(self, settled)
-            return False
-        if not isinstance(error, PairproxyError):  # a fault of ours: it stays visible, the slot is given back
-            self._is_over = True
-            self._dispatcher.fail(self, PairproxyError("pairproxy failed; its log says where."), settled)
-            return False
-        if self._has_first_byte:
-            self._end(Outcome.TRUNCATED, Usage(), settled)
-            if isinstance(error, ReplyTruncated):
-                return False
-            raise ReplyTruncated("The node that was answering was lost. Send the request again.") from None
-        self._is_over = True
-        self._dispatcher.fail(self, error, settled)
-        return True
-
-    def _end(self, outcome: Outcome, usage: Usage, settled: bool) -> None:
-        self._is_over = True
-        self._dispatcher.end(self, outcome, usage, settled)
 
 
 class Dispatcher:
@@ -195,7 +89,7 @@ class Dispatcher:
         Raises the error that ended the request: a Refusal, or the last attempt's.
         """
         answer = self._expect(request.id)
-        arrived_at = self.now()
+        arrived_at, is_moved = self.now(), False
         self.tell(RequestArrived(arrived_at, request))
         try:
             while True:
@@ -203,12 +97,14 @@ class Dispatcher:
                 if isinstance(command, Refuse):
                     raise command.error
                 answer = self._expect(request.id)
-                attempt = Attempt(self, request, command, self.now() - arrived_at)
+                waited_s = self.now() - arrived_at
+                attempt = Attempt(self, request, command, waited_s, is_moved=is_moved)
                 self._attempts[attempt.id] = attempt
                 broken = self._broken_off.pop(request.id, None)
                 if broken is not None and broken.attempt == attempt.id:
                     attempt.break_off(broken.error)
                 yield attempt
+                is_moved = attempt.is_taken_back
                 if not answer.done() and request.id not in self._waiting:
                     return
         except asyncio.CancelledError:

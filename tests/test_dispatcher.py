@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from pairproxy.attempt import Attempt
 from pairproxy.core.errors import (
     BadRequest,
     BrokenReply,
@@ -19,7 +20,6 @@ from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import (
     Outcome,
 )
-from pairproxy.dispatcher import Attempt
 from tests.support.bridge import HERE, THERE, bridge, fail, hang, hang_in_the_middle, succeed
 from tests.support.fake_engine import eventually
 from tests.support.running import run_async

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from pairproxy.attempt import Attempt
 from pairproxy.core.commands import Command
 from pairproxy.core.errors import (
     BrokenReply,
@@ -12,7 +13,6 @@ from pairproxy.core.errors import (
 )
 from pairproxy.core.events import Event, NodeLost
 from pairproxy.core.models import EngineId, Outcome
-from pairproxy.dispatcher import Attempt
 from tests.support.bridge import HERE, THERE, bridge, fail, hang, hang_in_the_middle, succeed
 from tests.support.fake_engine import eventually
 from tests.support.node import Settling

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from pairproxy.core.models import ModelName, Request
+from pairproxy.core.models import ModelName, Place, Request
 from pairproxy.core.queue import Waiting
 from pairproxy.core.running import Running
 
@@ -28,6 +28,9 @@ class Burst:
     _at_once: int = 0  # of those that wait or run now
     shortest: int = 0  # prompt, in tokens
     longest: int = 0
+    done: dict[Place, tuple[int, int]] = field(default_factory=dict)  # tokens of prompts, of replies
+    idle_s: dict[Place, float] = field(default_factory=dict)  # while nothing waited and others were at it
+    wasted_tokens: float = 0.0  # of replies that were begun, and taken back (core.rescue)
 
     @property
     def is_fan_out(self) -> bool:
@@ -65,6 +68,10 @@ class Bursts:
     def of(self, request: Request) -> Burst:
         """What a request is part of; it waits or runs."""
         return self._known[_key(request)]
+
+    def find(self, request: Request) -> Burst | None:
+        """What a request is part of; None: that was not looked at yet, or is over."""
+        return self._known.get(_key(request))
 
     def update(self, queue: Iterable[Waiting], running: Iterable[Running]) -> None:
         """Look at all that waits and runs now."""

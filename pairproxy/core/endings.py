@@ -2,10 +2,11 @@
 
 from pairproxy.core.commands import BreakOff, Command, Refuse
 from pairproxy.core.documents import StateDocument
-from pairproxy.core.errors import NodeGone, SlotsTaken, UpstreamBusy
+from pairproxy.core.errors import Moved, NodeGone, SlotsTaken, UpstreamBusy
 from pairproxy.core.events import AttemptFailed, AttemptFinished, EngineSettled, RequestAbandoned
 from pairproxy.core.knowledge import Knowledge
-from pairproxy.core.models import Outcome
+from pairproxy.core.models import Outcome, Place
+from pairproxy.core.queue import Waiting
 from pairproxy.core.running import Running
 
 
@@ -58,12 +59,18 @@ class Endings:
             return []
         waiting = knows.served.pop(event.attempt.request)
         self._release(running, event.settled)
+        if isinstance(event.error, Moved):
+            self._move(waiting, running.place)
+            return []
+        if not isinstance(event.error, SlotsTaken):
+            waiting.go_back()
         if running.place.node != knows.own or isinstance(event.error, UpstreamBusy):
             knows.avoidance.blame(running.place, event.error, event.at)  # the monitor judges our own engines
         waiting.last_error = event.error
         if not isinstance(event.error, SlotsTaken):
             waiting.failures += 1
             waiting.excluded.add(running.place)
+        knows.let_go_back(waiting, event.at)
         is_over = (
             waiting.request.origin is not None
             or not event.error.may_retry
@@ -75,6 +82,13 @@ class Endings:
             return [Refuse(waiting.request.id, event.error)]
         knows.queue.put_back(waiting)
         return []
+
+    def _move(self, waiting: Waiting, left: Place) -> None:
+        """It waits again, for another place; nobody failed."""
+        waiting.moves += 1
+        waiting.excluded.add(left)
+        waiting.left.add(left)
+        self._knows.queue.put_back(waiting)
 
     def restarted(self, document: StateDocument) -> list[Command]:
         """A node lives anew: what it ran for us in its last life is broken off at once.

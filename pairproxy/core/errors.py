@@ -18,7 +18,8 @@
      |   |- QueueFull             503
      |   |- QueueTimeout          503
      |   |- Draining              503
-     |   `- SlotsTaken            409  a peer's slot went to somebody else
+     |   |- SlotsTaken            409  a peer's slot went to somebody else
+     |   `- Moved                 503  taken back to be done sooner elsewhere, never shown: may retry
      |- UpstreamError                  an engine or a peer did not do its part
      |   |- Unreachable           502  before a byte of the request was sent: may retry
      |   |- BrokenReply           502  before the first body byte: may retry
@@ -114,6 +115,10 @@ class Draining(Refusal):
 
 class SlotsTaken(Refusal):
     status = 409
+    may_retry = True
+
+
+class Moved(Refusal):
     may_retry = True
 
 

@@ -29,6 +29,12 @@ class Rules:
     attempts: int = 3
     local_only: tuple[str, ...] = ()  # patterns of models whose requests stay on this node
     stale_s: float = STALE_S  # a node that was silent for so long gets nothing new
+    rescue: bool = True  # whether a straggler of a burst may be taken back and done elsewhere (core.rescue)
+
+    @property
+    def is_rescuing(self) -> bool:
+        """Whether that is done: a policy that does not compare seconds would send it anywhere."""
+        return self.rescue and self.policy == "fastest-finish"
 
 
 class Knowledge:
@@ -43,7 +49,9 @@ class Knowledge:
         self.avoidance = Avoidance()
         self.promises = PromiseBook()
         self.asking = Asking(own, self.nodes, self.running)
-        self.pricing = Pricing(self.local, self.nodes, self.running, self.avoidance, self.promises)
+        self.pricing = Pricing(
+            self.local, self.nodes, self.running, self.avoidance, self.promises, is_rescued=rules.is_rescuing
+        )
         self.chains = ChainTable()
         homes = ChainHomes(self.chains, self.pricing, self.local, self.nodes, self.running)
         self.planner = Planner(rules.policy, self.pricing, self.asking, homes)
@@ -55,6 +63,13 @@ class Knowledge:
     def has_place(self, waiting: Waiting, at: float) -> bool:
         """Whether any place works, free or not, that the request may still try."""
         return any(True for _ in self.pricing.places(waiting.request, waiting.excluded, at))
+
+    def let_go_back(self, waiting: Waiting, at: float) -> bool:
+        """Whether only the places are left that a request was taken back from; it may go there again then."""
+        if not waiting.left or self.has_place(waiting, at):
+            return False
+        waiting.go_back()
+        return True
 
     def place_finder(self, at: float) -> Callable[[Waiting], bool]:
         """has_place() for the whole queue at one moment.

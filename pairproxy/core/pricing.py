@@ -37,13 +37,16 @@ class Pricing:
         running: RunningTable,
         avoidance: Avoidance,
         promises: PromiseBook,
+        *,
+        is_rescued: bool = False,
     ) -> None:
         self._local = local
         self._nodes = nodes
         self._running = running
         self._avoidance = avoidance
         self._promises = promises
-        self._bursts = Bursts()
+        self._is_rescued = is_rescued
+        self.bursts = Bursts()
         self.runners = gates.Runners()
         self.backlog = Backlog(local, nodes)
         self.affinity = Affinity()
@@ -86,9 +89,9 @@ class Pricing:
 
     def risks(self, queue: Collection[Waiting], occupancies: dict[Place, Occupancy], at: float) -> Risks:
         """What may go wrong with a burst, for one walk over the queue."""
-        self._bursts.update(queue, self._running)
+        self.bursts.update(queue, self._running)
         running = [(one, self.lengths(one.request)) for one in self._running]
-        return Risks(self._bursts, len(queue), running, occupancies, at)
+        return Risks(self.bursts, len(queue), running, occupancies, at, self._is_rescued)
 
     def lengths(self, request: Request) -> Lengths:
         """How long its reply may be."""

@@ -23,6 +23,13 @@ class Waiting:
     last_error: PairproxyError | None = None
     is_announced: bool = False  # whether Enqueue was said
     nowhere_since: float | None = None  # since when no place can have it
+    moves: int = 0  # how often it was taken back to be done elsewhere (core.rescue)
+    left: set[Place] = field(default_factory=set)  # of the excluded, those it was taken back from
+
+    def go_back(self) -> None:
+        """Let it go anywhere again where it did not fail."""
+        self.excluded -= self.left
+        self.left.clear()
 
 
 class RequestQueue:

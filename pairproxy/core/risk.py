@@ -36,12 +36,14 @@ class Risks:
         running: Sequence[tuple[Running, Lengths]],
         occupancies: Mapping[Place, Occupancy],
         at: float,
+        is_rescued: bool = False,
     ) -> None:
         self._bursts = bursts
         self._behind = waiting
         self._running = running
         self._occupancies = occupancies
         self._at = at
+        self._is_rescued = is_rescued
         self._under_way: dict[tuple[Place, ModelName], float] = {}
         self.settles_at: float | None = None  # when something may be sent away that may not yet
 
@@ -52,6 +54,8 @@ class Risks:
         if not burst.is_fan_out or len(candidates) < 2 or request.max_output_tokens == 0:
             return candidates  # a reply without a token (an embedding) is never long
         home = min(candidates, key=lambda one: self._all_s(one, burst.size))
+        if self._is_rescued and home.slots == 1 and not request.is_streaming:
+            return candidates  # a straggler is taken back home in time (core.rescue)
         unlikely = self._unlikely(request, lengths)
         return [self._judged(one, home, burst, unlikely, lengths, request) for one in candidates]
 

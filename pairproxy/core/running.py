@@ -28,6 +28,7 @@ class Running:
     company_s: dict[int, float] = field(default_factory=dict)  # from then on, by how many ran
     was_cold: bool = False  # whether its model had to be loaded first
     is_settling: bool = False  # over for its client, but the engine may still be at it
+    read_s: float | None = None  # of reading alone, as predicted, without what its place held
     held_blocks: int = 0  # of its prompt, by the index of the engine when it was sent (of this node's only)
 
     def remaining_s(self, at: float) -> float:
@@ -56,10 +57,22 @@ class Running:
         alone_s = sum(seconds * self.rates.share(company) for company, seconds in self.company_s.items())
         return alone_s * self.rates.decode
 
+    @property
+    def reads_s(self) -> float:
+        """Seconds that reading its prompt should take alone."""
+        return self.request.prompt_tokens / self.rates.prefill if self.read_s is None else self.read_s
+
     def tokens_by_now(self) -> float:
-        """How long its reply should be, by the time its engine has had for it."""
-        shares = (seconds * self.rates.share(company) for company, seconds in self.company_s.items())
-        return sum(shares) * self.rates.decode
+        """How long its reply should be, by the time its engine has had for it.
+
+        Of one that comes in one piece nothing is seen before: reading takes the time that is expected.
+        """
+        alone_s = sum(seconds * self.rates.share(company) for company, seconds in self.company_s.items())
+        if not self.request.is_streaming:
+            alone_s += sum(seconds * self.rates.share(company) for company, seconds in self.before_s.items())
+            alone_s -= self.reads_s
+            alone_s -= self.rates.load_s if self.was_cold else 0.0
+        return max(alone_s, 0.0) * self.rates.decode
 
     def _hangs_s(self, at: float) -> float:
         """What takes LATE_TIMES as long as expected is believed to hang, and the longer, the more."""

@@ -45,6 +45,7 @@ from pairproxy.core.models import AttemptId, EngineId, NodeId, Place
 from pairproxy.core.planner import Placed
 from pairproxy.core.pricing import KnownPlaces
 from pairproxy.core.queue import Waiting
+from pairproxy.core.rescue import Rescue
 from pairproxy.core.running import Running
 from pairproxy.core.sharing import Sharing
 
@@ -62,6 +63,7 @@ class Scheduler:
         self._arrivals = Arrivals(self._knows)
         self._endings = Endings(self._knows)
         self._sharing = Sharing(self._knows)
+        self._rescue = Rescue(self._knows)
         self.local = self._knows.local
         self.nodes = self._knows.nodes
         self.running = self._knows.running
@@ -77,6 +79,7 @@ class Scheduler:
         self._refuse_overdue(event.at, commands)
         self._sharing.before_plan(event.at)
         self._plan(event.at, commands)
+        commands += self._rescue.look(event.at)
         self._sharing.after_plan(event.at)
         return commands
 
@@ -96,7 +99,7 @@ class Scheduler:
     def next_wakeup(self, at: float) -> float | None:
         """When handle(TimePassed) is due if nothing else happens before; None: never."""
         knows = self._knows
-        times = [knows.queue.next_deadline(), knows.promises.next_end(at)]
+        times = [knows.queue.next_deadline(), knows.promises.next_end(at), self._rescue.next_look()]
         if len(knows.queue):
             times += [knows.avoidance.next_end(at), knows.asking.next_end(at), knows.planner.settles_at]
             times += [self.nodes.next_stale(at), self.nodes.next_promise_end(at)]
@@ -160,6 +163,7 @@ class Scheduler:
                         self._endings.begun(running)
                     self._knows.avoidance.forgive(running.place)
             case AttemptFinished():
+                self._rescue.finished(event)
                 self._endings.finished(event)
             case AttemptFailed():
                 commands += self._endings.failed(event)
@@ -234,11 +238,9 @@ class Scheduler:
         held = 0
         if pick.place.node == self.own:
             held = self.local.prefixes.matched(pick.place.engine, request.model, request.prefix)
-        self.running.add(
-            Running(
-                attempt, request, pick.place, rates, at, pick.service_s, was_cold=is_cold, held_blocks=held
-            )
-        )
+        running = Running(attempt, request, pick.place, rates, at, pick.service_s, was_cold=is_cold)
+        running.read_s, running.held_blocks = pick.read_s, held
+        self.running.add(running)
         commands.append(Dispatch(attempt, placed.decision))
 
     # --- waiting too long -------------------------------------------------------------------------------

@@ -82,6 +82,17 @@ class SimulatedNode:
         )  # fmt: skip
         self._set_tick(engine)
 
+    def most_in_flight(self) -> Iterator[tuple[Place, int]]:
+        """How many requests each engine ever had at once."""
+        for engine, gpu in self.gpus.items():
+            yield Place(self.id, engine), gpu.most_in_flight
+
+    def plan_slowdowns(self) -> None:
+        """Put on the clock when the machine slows down, and when it is fast again."""
+        for slowdown in self.sim.slowed:
+            self._clock.at(slowdown.from_s, partial(self.set_pace, slowdown.pace), is_heartbeat=True)
+            self._clock.at(slowdown.to_s, partial(self.set_pace, 1.0), is_heartbeat=True)
+
     def set_pace(self, pace: float, at: float) -> None:
         """Let all engines work at ``pace`` times their rates from now on."""
         for engine, gpu in self.gpus.items():

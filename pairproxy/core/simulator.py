@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from functools import partial
 from random import Random
 
-from pairproxy.core.accounting.ledger import RequestRecord
 from pairproxy.core.commands import BreakOff, Command, Dispatch, Refuse
 from pairproxy.core.documents import StateDocument
-from pairproxy.core.errors import PairproxyError, SlotsTaken, Unreachable
+from pairproxy.core.errors import Moved, PairproxyError, SlotsTaken, Unreachable
 from pairproxy.core.events import (
     AttemptFailed,
     AttemptFinished,
@@ -93,7 +92,7 @@ class _World:
         self._network = network
         self._to_come = len(requests)
         self._followers: dict[RequestId, list[int]] = {}
-        self._to_end: list[int] = []  # per request, how many of those that it follows have not ended
+        self._to_end: list[int] = []  # per request, how many that it follows have not ended
         self._cached = [0] * len(requests)
         self._order: list[tuple[int, NodeId]] = []
         self._refused = 0
@@ -107,9 +106,7 @@ class _World:
             self._wire.begin_heartbeat(node, self._nodes.values(), at)
             if node.sim.lost_at is not None:
                 self._clock.at(node.sim.lost_at, partial(self._lose, node))
-            for slowdown in node.sim.slowed:
-                self._clock.at(slowdown.from_s, partial(node.set_pace, slowdown.pace), is_heartbeat=True)
-                self._clock.at(slowdown.to_s, partial(node.set_pace, 1.0), is_heartbeat=True)
+            node.plan_slowdowns()
         for index, request in enumerate(self._requests):
             for before in request.waits_for:
                 self._followers.setdefault(name_of(before), []).append(index)
@@ -126,19 +123,14 @@ class _World:
 
     def result(self) -> SimResult:
         """What came of it."""
-        found: dict[RequestId, RequestRecord] = {}
-        for node in self._nodes.values():
-            found |= {record.id: record for record in node.ledger.records if record.origin is None}
+        nodes = self._nodes.values()
+        found = {one.id: one for node in nodes for one in node.ledger.records if one.origin is None}
         records = tuple(found[name_of(index)] for index in range(len(self._requests)))
         return SimResult(
             records=records,
             order=tuple(self._order),
             refused=self._refused,
-            most_in_flight={
-                Place(node.id, engine): gpu.most_in_flight
-                for node in self._nodes.values()
-                for engine, gpu in node.gpus.items()
-            },
+            most_in_flight={place: most for node in nodes for place, most in node.most_in_flight()},
             cached_tokens=tuple(self._cached),
             prompt_tokens=tuple(request.prompt_tokens for request in self._requests),
         )
@@ -211,22 +203,27 @@ class _World:
         """The client, or the origin in its place, hangs up."""
         attempt = next((attempt for attempt in node.running if attempt.request == request), None)
         place = node.running.pop(attempt) if attempt is not None else None
-        if attempt is None or place is None:
-            self._abandon(node, request, None, at)
-        elif place.node == node.id:
+        if attempt is None or place is None or place.node == node.id:
             self._abandon(node, request, attempt, at)
         else:
             self._tell(node, RequestAbandoned(at, request))
-            guest = guest_name(node.id, attempt)
-            self._wire.later(at, partial(self._abandon, self._nodes[place.node], guest, AttemptId(guest, 1)))
+            self._hang_up(node, attempt, place, at)
 
     def _abandon(self, node: SimulatedNode, request: RequestId, attempt: AttemptId | None, at: float) -> None:
-        is_running = attempt is not None and node.engine_of(attempt) is not None
+        engine = node.engine_of(attempt) if attempt is not None else None
         node.guests.pop(request, None)
-        self._tell(node, RequestAbandoned(at, request, settled=not is_running))
-        if attempt is not None and is_running:
+        self._tell(node, RequestAbandoned(at, request, settled=engine is None))
+        if attempt is not None and engine is not None:
+            self._hang_up(node, attempt, Place(node.id, engine), at)
+
+    def _hang_up(self, node: SimulatedNode, attempt: AttemptId, place: Place, at: float) -> None:
+        """Give up an attempt; its engine goes on for a while."""
+        if place.node == node.id:
             node.settling.add(attempt)
             self._clock.at(at + self._network.settle_s, partial(self._settle, node, attempt))
+        else:
+            guest = guest_name(node.id, attempt)
+            self._wire.later(at, partial(self._abandon, self._nodes[place.node], guest, AttemptId(guest, 1)))
 
     def _settle(self, node: SimulatedNode, attempt: AttemptId, at: float) -> None:
         node.stop(at, attempt)
@@ -284,12 +281,14 @@ class _World:
 
     def _fail(self, node: SimulatedNode, attempt: AttemptId, error: PairproxyError, at: float) -> None:
         """An attempt broke off, as its origin sees it."""
-        if node.running.pop(attempt, None) is None:
+        if (place := node.running.pop(attempt, None)) is None:
             return
+        if isinstance(error, Moved):
+            self._hang_up(node, attempt, place, at)
         if attempt in node.begun:
             self._tell(node, AttemptFinished(at, attempt, Outcome.TRUNCATED, Usage()))
         else:
-            self._tell(node, AttemptFailed(at, attempt, error))
+            self._tell(node, AttemptFailed(at, attempt, error, settled=attempt not in node.settling))
 
     def _lose(self, node: SimulatedNode, at: float) -> None:
         node.is_lost = True

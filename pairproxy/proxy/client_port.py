@@ -14,11 +14,12 @@ from functools import partial
 
 from aiohttp import web
 
+from pairproxy.attempt import Attempt
 from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
 from pairproxy.core.errors import PairproxyError, QueueFull, Unreachable, UpstreamError
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Request, RequestId
-from pairproxy.dispatcher import Attempt, Dispatcher
+from pairproxy.dispatcher import Dispatcher
 from pairproxy.proxy import cors, headers
 from pairproxy.proxy.body import aside, once, read_body, say_continue, stream_body
 from pairproxy.proxy.catalogue import Catalogue

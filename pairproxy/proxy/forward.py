@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from pairproxy.attempt import Attempt
 from pairproxy.config import Limits
 from pairproxy.core.dialects.meter import Meter
 from pairproxy.core.dialects.rename import renamed
@@ -18,7 +19,6 @@ from pairproxy.core.errors import (
     UpstreamBusy,
 )
 from pairproxy.core.models import NodeId, Outcome, Place
-from pairproxy.dispatcher import Attempt
 from pairproxy.proxy import headers
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.upstreams import Outgoing, Reply, Upstream

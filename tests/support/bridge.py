@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from typing import Any
 
+from pairproxy.attempt import Attempt
 from pairproxy.clock import MonotonicClock
 from pairproxy.core.accounting.ledger import Ledger, RequestRecord
 from pairproxy.core.documents import EngineReport, EngineState, ReplicaState, StateDocument
@@ -13,7 +14,7 @@ from pairproxy.core.events import EngineReported, Event, NodeReported
 from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import Dialect, NodeId, Outcome, Place, Request, RequestId, Usage
 from pairproxy.core.scheduler import PROTOCOL, Scheduler
-from pairproxy.dispatcher import Attempt, Dispatcher
+from pairproxy.dispatcher import Dispatcher
 from tests.support.node import ENGINE, FAST, MODEL, REPLICA, settled_at_once
 
 HERE = Place(NodeId("A"), ENGINE)

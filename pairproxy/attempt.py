@@ -1,0 +1,154 @@
+"""One try of a request at one place: an async context manager around the talk with the upstream.
+
+Leaving the block stamps what happened (pairproxy.dispatcher).
+"""
+
+import asyncio
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol
+
+from pairproxy.core.commands import Dispatch
+from pairproxy.core.errors import BrokenReply, Moved, NodeGone, PairproxyError, ReplyTruncated
+from pairproxy.core.events import Event, FirstByteReceived
+from pairproxy.core.models import AttemptId, Decision, Outcome, Place, Request, Usage
+
+
+class Desk(Protocol):
+    """Where an attempt reports (the dispatcher)."""
+
+    def now(self) -> float:
+        """Seconds on this node's monotonic clock."""
+
+    def tell(self, event: Event) -> None:
+        """Something happened."""
+
+    def end(self, attempt: "Attempt", outcome: Outcome, usage: Usage, settled: bool) -> None:
+        """The reply ended, well or not."""
+
+    def fail(self, attempt: "Attempt", error: PairproxyError, settled: bool) -> None:
+        """It failed before its first byte."""
+
+    def abandon(self, attempt: "Attempt", settled: bool) -> None:
+        """The client left in the middle of it."""
+
+
+SaidAll = Callable[[], Usage | None]
+"""The usage of a reply whose last record is here, though not the end of its message; else None."""
+
+
+class Attempt:
+    """One try of a request at one place; an async context manager around the talk with the upstream."""
+
+    def __init__(
+        self,
+        desk: "Desk",
+        request: Request,
+        command: Dispatch,
+        queued_s: float,
+        *,
+        is_moved: bool = False,
+    ) -> None:
+        self.request = request
+        self.queued_s = queued_s
+        self.id: AttemptId = command.attempt
+        self.decision: Decision = command.decision
+        self.is_sent = False
+        self.said_all: SaidAll = lambda: None
+        self._desk = desk
+        self._is_moved = is_moved
+        self._scope = asyncio.timeout(None)
+        self._broken_off: PairproxyError | None = None
+        self._is_entered = False
+        self._has_first_byte = False
+        self._is_over = False
+
+    @property
+    def place(self) -> Place:
+        """Where to send it."""
+        return self.decision.place
+
+    @property
+    def is_last_resort(self) -> bool:
+        """Whether no other place could take the request; the one that it was taken back from still could."""
+        return len(self.decision.candidates) <= 1 and not self._is_moved
+
+    @property
+    def is_taken_back(self) -> bool:
+        """Whether it ended to be done elsewhere."""
+        return isinstance(self._broken_off, Moved)
+
+    def first_byte(self, *, is_error: bool = False) -> None:
+        """Say that the first body byte is here; from now on the client gets this reply or its ruin.
+
+        If it was to be taken back in this very moment, it is not. ``is_error``: the reply is the engine's own
+        error.
+        """
+        self._has_first_byte = True
+        if self.is_taken_back and not self._scope.expired():
+            self._broken_off = None
+            self._scope.reschedule(None)
+        self._desk.tell(FirstByteReceived(self._desk.now(), self.id, is_error))
+
+    def finish(self, outcome: Outcome, usage: Usage) -> None:
+        """Say that the reply ended, and how."""
+        self._end(outcome, usage, settled=outcome is not Outcome.TRUNCATED)
+
+    def break_off(self, error: PairproxyError) -> None:
+        """Interrupt whatever the block awaits; the block ends with ``error``."""
+        self._broken_off = error
+        if self._is_entered and not self._is_over:
+            self._scope.reschedule(0.0)
+
+    async def __aenter__(self) -> "Attempt":
+        await self._scope.__aenter__()
+        self._is_entered = True
+        if self._broken_off is not None:
+            self._scope.reschedule(0.0)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        try:
+            await self._scope.__aexit__(kind, error, trace)
+        except TimeoutError:
+            error = self._broken_off or NodeGone("The node stopped answering.")
+        if self._is_over:
+            return False
+        if error is None:
+            error = BrokenReply("The reply ended without an outcome.")
+        return self._failed(error)
+
+    def _failed(self, error: BaseException) -> bool:
+        """Stamp a failure; True: it is dealt with, go round the loop."""
+        settled = not self.is_sent
+        if isinstance(error, asyncio.CancelledError | ConnectionError):  # the client left
+            usage = self.said_all()
+            if (
+                usage is not None
+            ):  # openai's client leaves at [DONE]: the work is done, and nothing has to settle
+                self._end(Outcome.DONE, usage, settled=True)
+                return False
+            self._is_over = True
+            self._desk.abandon(self, settled)
+            return False
+        if not isinstance(error, PairproxyError):  # a fault of ours: it stays visible, the slot is given back
+            self._is_over = True
+            self._desk.fail(self, PairproxyError("pairproxy failed; its log says where."), settled)
+            return False
+        if self._has_first_byte:
+            self._end(Outcome.TRUNCATED, Usage(), settled)
+            if isinstance(error, ReplyTruncated):
+                return False
+            raise ReplyTruncated("The node that was answering was lost. Send the request again.") from None
+        self._is_over = True
+        self._desk.fail(self, error, settled)
+        return True
+
+    def _end(self, outcome: Outcome, usage: Usage, settled: bool) -> None:
+        self._is_over = True
+        self._desk.end(self, outcome, usage, settled)
