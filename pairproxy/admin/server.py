@@ -69,7 +69,10 @@ class AdminPort(Port):
                 run, recording = request.query.get("run"), request.query.get("recording") == "true"
                 report = await self._reckoned(self._view.report(run, with_recording=recording))
                 if report.run is None and run is not None:
-                    raise NotRemembered("There is no run of this name in the daemon's memory.")
+                    raise NotRemembered(
+                        "There is no run of this name in the daemon's memory."
+                        " `pairproxy report` without --run shows the last one."
+                    )
                 return _answer(report)
             case ["", "requests", *wanted]:
                 return _answer(self._view.explanation("/".join(wanted)))

@@ -10,8 +10,17 @@ from pairproxy.cli.printing import console, show_table
 if TYPE_CHECKING:
     from pairproxy.api.schema import AttemptStory, Candidate, Explanation
 
-TERMS = ("wait", "load", "prefill", "decode", "margin", "affinity", "delay", "chain")
-ALWAYS = ("wait", "prefill", "decode")  # the others are shown where one of the candidates has them
+TERMS = ("wait", "load", "prefill", "decode", "finish", "margin", "affinity", "delay", "chain")
+ALWAYS = ("wait", "prefill", "decode", "finish")  # the others are shown where one of the candidates has them
+MEANINGS = {
+    "finish": "the seconds before it added up",
+    "margin": "against what may go wrong, on top",
+    "affinity": "against reading again what another place holds, on top",
+    "delay": "by which what runs there would end later, on top",
+    "chain": "by which the last chain would end later; the least goes before all else",
+    "cached": "tokens of the prompt that the place holds",
+    "ahead": "requests that run or are planned there, of its slots",
+}
 
 
 def explain(
@@ -43,14 +52,17 @@ def explain(
         out.print(_attempt(found, attempt), markup=False)
         if attempt.candidates:
             rows = [_row(found, attempt, one) for one in attempt.candidates]
-            show_table(
-                out, ("", "node", "engine", *_terms(attempt), "finish", "cached", "in use"), rows, LEFT
-            )
+            show_table(out, ("node", "engine", *_terms(attempt), "cached", "ahead"), rows, LEFT)
         for line in _outcome(attempt):
             out.print(line, markup=False)
+    if terms := [term for attempt in found.attempts if attempt.candidates for term in _terms(attempt)]:
+        shown = {*terms, "cached", "ahead"}
+        told = [f"{word}: {meaning}" for word, meaning in MEANINGS.items() if word in shown]
+        out.print(f"({'; '.join(told)})", markup=False)
 
 
-LEFT = frozenset(("", "node", "engine"))
+LEFT = frozenset(("node", "engine"))
+PICK = "->"  # stands before the node that was picked
 
 
 def _head(found: "Explanation") -> list[str]:
@@ -66,15 +78,9 @@ def _head(found: "Explanation") -> list[str]:
         lines.append(f"why: {plain(found.error)}")
     if not found.attempts:
         lines.append(f"It was sent nowhere: it spent {found.queue_s:.2f} s in the queue.")
-    tokens = [
-        f"{count} tokens {what}"
-        for count, what in (
-            (found.prompt_tokens, "in"),
-            (found.cached_tokens, "of them cached"),
-            (found.output_tokens, "out"),
-        )
-        if count is not None
-    ]
+    cached = "" if found.cached_tokens is None else f" ({found.cached_tokens} of them cached)"
+    tokens = [] if found.prompt_tokens is None else [f"{found.prompt_tokens} tokens in{cached}"]
+    tokens += [] if found.output_tokens is None else [f"{found.output_tokens} tokens out"]
     return [*lines, ", ".join(tokens)] if tokens else lines
 
 
@@ -98,11 +104,9 @@ def _terms(attempt: "AttemptStory") -> list[str]:
 def _row(found: "Explanation", attempt: "AttemptStory", one: "Candidate") -> tuple[str, ...]:
     is_pick = (one.node, one.engine) == (attempt.node, attempt.engine)
     return (
-        "->" if is_pick else "",
-        _name(found, one.node),
+        f"{PICK if is_pick else '  '} {_name(found, one.node)}",
         plain(one.engine),
         *(f"{getattr(one, f'{term}_s'):.2f} s" for term in _terms(attempt)),
-        f"{one.finish_s:.2f} s",
         str(one.cached_tokens),
         f"{one.in_flight}/{one.slots}",
     )

@@ -38,7 +38,9 @@ def show_table(
         return
     for row in rows:
         first, *others = (
-            f"{title}: {cell}" if title else cell for title, cell in zip(titles, row, strict=True) if cell
+            f"{title}: {cell.strip()}" if title else cell
+            for title, cell in zip(titles, row, strict=True)
+            if cell
         )
         for line in (first, *(f"  {other}" for other in others)):
             out.print(Text(line))

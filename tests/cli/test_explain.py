@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from pairproxy.api.schema import Explanation
 from tests.support.command import here, sentence
@@ -29,8 +30,23 @@ def test_it_shows_the_candidates_and_what_came_of_it(live: list[Node]) -> None:
     assert {"wait", "prefill", "decode", "finish", "cached"} <= {*titles}
     picked = [line for line in done.stdout.splitlines() if line.strip().startswith("->")]
     assert len(picked) == 1
+    finish = titles.index("finish") + 1  # behind the mark
+    words = picked[0].replace(" s", "").split()
+    parts = sum(float(cell) for cell in words[3:finish])
+    assert parts == pytest.approx(float(words[finish]), abs=0.03)
+    assert "finish: the seconds before it added up" in done.stdout
     assert "first byte: predicted" in done.stdout
     assert "it ended: done" in done.stdout
+
+
+def test_a_narrow_terminal_has_a_block_for_each_node(live: list[Node]) -> None:
+    """The picked one is marked beside its name."""
+    request = live[0].report("nightly").records[0].request
+    done = here("explain", request, "--home", live[0].home, COLUMNS="40")
+    blocks = [line for line in done.stdout.splitlines() if line.startswith("node: ")]
+    assert len(blocks) == 2
+    assert sorted(line.startswith("node: -> ") for line in blocks) == [False, True]
+    assert not any(line.startswith("node:  ") for line in blocks)
 
 
 def test_the_last_one_as_json(live: list[Node]) -> None:

@@ -46,8 +46,14 @@ HereFlag = Annotated[
 Model = Annotated[str | None, typer.Option(help="With --here: which model. Default: the first.")]
 Yes = Annotated[bool, typer.Option("--yes", help="With --here: do not ask before sending.")]
 
+SINGLE_ORIGIN = ("published", "one-chain")
+OF_HERE = ("requests", "rounds", "here", "model", "yes", "home", "as_json")
+"""What --here heeds of the options."""
+ONLY_OF_HERE = ("model", "yes")
+
 
 def bench(
+    context: typer.Context,
     workload: WorkloadName = "burst",
     requests: Count = None,
     policies: Policies = "fastest-finish,least-busy",
@@ -69,6 +75,7 @@ def bench(
     Examples: `pairproxy bench`, `pairproxy bench --workload published --fast-forward 40`,
     `pairproxy bench --node gpu=4:2000:120 --node mini=1:400:20 --origins 2`, `pairproxy bench --here`.
     """
+    _check_here(context, here)
     if here:
         from pairproxy.cli.bench.here import bench_here
 
@@ -76,6 +83,16 @@ def bench(
         return
     nodes = _nodes(workload, node, slots)
     _run(_plan(workload, requests, policies, nodes, origins, rounds, fast_forward, seed, keep), as_json)
+
+
+def _check_here(context: typer.Context, is_here: bool) -> None:
+    """Whatever is given is heeded. Raises BadParameter for what would not be."""
+    for name in context.params:
+        is_heeded = name in OF_HERE if is_here else name not in ONLY_OF_HERE
+        source = context.get_parameter_source(name)
+        if not is_heeded and source is not None and source.name == "COMMANDLINE":
+            why = "not with --here" if is_here else "only with --here"
+            raise typer.BadParameter(why, param_hint=f"--{name.replace('_', '-')}")
 
 
 def _run(plan: "Plan", as_json: bool) -> None:
@@ -95,6 +112,8 @@ def _nodes(workload: str, texts: list[str] | None, slots: int) -> tuple["NodeSpe
 
     usual = rig.published() if workload == "published" else rig.unequal(slots)
     nodes = tuple(map(rig.read_node, texts)) if texts else usual
+    if len(nodes) > rig.MOST_NODES:
+        raise typer.BadParameter(f"{rig.MOST_NODES} nodes at most", param_hint="--node")
     if len({one.name for one in nodes}) < len(nodes):
         raise typer.BadParameter("two nodes have one name", param_hint="--node")
     return nodes
@@ -118,11 +137,17 @@ def _plan(
 
     wanted = tuple(name.strip() for name in policies.split(",") if name.strip())
     if workload not in workloads.WORKLOADS:
-        raise typer.BadParameter(f"known: {', '.join(workloads.WORKLOADS)}", param_hint="--workload")
+        choices = ", ".join(workloads.WORKLOADS)
+        raise typer.BadParameter(f"{workload!r} is none of {choices}", param_hint="--workload")
     if not wanted or not set(wanted) <= POLICIES.keys():
-        raise typer.BadParameter(f"known: {', '.join(POLICIES)}", param_hint="--policies")
+        choices = ", ".join(POLICIES)
+        raise typer.BadParameter(f"{policies!r} names others than {choices}", param_hint="--policies")
     if origins > len(nodes):
         raise typer.BadParameter(f"there are {len(nodes)} nodes", param_hint="--origins")
+    if workload in SINGLE_ORIGIN and origins > 1:
+        raise typer.BadParameter(f"{workload} is asked at one node", param_hint="--origins")
+    if workload == "one-chain" and requests not in (None, 1):
+        raise typer.BadParameter("one-chain is one; chains takes a number", param_hint="--requests")
     count = requests or workloads.COUNTS[workload]
     made = workloads.WORKLOADS[workload](count, rig.names(nodes)[:origins], seed)
     return Plan(made, rig.Rig(nodes, fast_forward), wanted, rounds, seed, keep)

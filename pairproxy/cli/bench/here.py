@@ -8,6 +8,7 @@ import asyncio
 import secrets
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -16,8 +17,10 @@ import typer
 from pairproxy.api.client import get_report, get_status
 from pairproxy.api.schema import Record, Status
 from pairproxy.cli.bench.asking import Line, ask_all
+from pairproxy.cli.bench.rounds import Say
 from pairproxy.cli.ending import run_to_its_end
 from pairproxy.cli.options import plain
+from pairproxy.cli.printing import counted
 from pairproxy.core.accounting.comparison import Comparison, LegResult, compare, explain
 from pairproxy.core.accounting.services import Service
 from pairproxy.core.errors import PairproxyError
@@ -46,18 +49,20 @@ def bench_here(
     home: Path, model: str | None, requests: int, rounds: int, *, is_agreed: bool, as_json: bool
 ) -> None:
     """Say what would be sent, send it if that is agreed to, print what came of it. Raises PairproxyError."""
-    requests = min(requests, MOST_REQUESTS)
+    if requests > MOST_REQUESTS:
+        raise PairproxyError(f"It is somebody's machine: --requests {MOST_REQUESTS} at most with --here.")
     here = find(home, get_status(home), model)
     question = (
         f"Send {requests} requests of about {PROMPT_TOKENS} tokens, answered with at most {OUTPUT_TOKENS}, "
         f"to {plain(here.model)}, {rounds} times on this machine alone and {rounds} times on "
-        f"{len(here.slots)} node(s)?"
+        f"{counted(len(here.slots), 'node')}?"
     )
     if not is_agreed:
         if not sys.stdin.isatty():
             raise PairproxyError(f"{question} Nothing was sent: run it again with --yes.")
         typer.confirm(question, abort=True, err=True)
-    found = run_to_its_end(_run(here, requests, rounds))
+    say: Say = (lambda line: None) if as_json else partial(typer.echo, err=True)
+    found = run_to_its_end(_run(here, requests, rounds, say))
     lines = explain(found, {node: plain(name) for node, name in here.names.items()})
     if as_json:
         document = {"model": here.model, "comparison": msgspec.to_builtins(found), "explanation": lines}
@@ -88,11 +93,14 @@ def find(home: Path, status: Status, model: str | None) -> Here:
     return Here(home, engine.port, name, slots, names)
 
 
-async def _run(here: Here, requests: int, rounds: int) -> Comparison:
-    alone, together = [], []
-    for _ in range(rounds):
-        alone.append(await _leg(here, requests, is_alone=True))
-        together.append(await _leg(here, requests, is_alone=False))
+async def _run(here: Here, requests: int, rounds: int, say: Say) -> Comparison:
+    alone: list[LegResult] = []
+    together: list[LegResult] = []
+    for number in range(1, rounds + 1):
+        for legs, where in ((alone, "on this machine alone"), (together, "on all nodes")):
+            legs.append(await _leg(here, requests, is_alone=legs is alone))
+            took = f"{counted(requests, 'request')} in {legs[-1].makespan_s:.2f} s"
+            say(f"round {number} of {rounds}, {where}: {took}")
     return compare(alone, together, here.slots)
 
 

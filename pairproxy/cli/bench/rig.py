@@ -12,6 +12,8 @@ from pairproxy.core.models import NodeId, Rates
 from pairproxy.core.workload import SimNode
 
 CACHED_TOKENS = 150_000  # five agents' prompts: what a desktop GPU has room for beside a mid-size model
+MOST_NODES = 8  # daemons on one machine, as a demo has at most
+MOST_SLOTS = 64  # of a node: more connections at once than that are not what is measured here
 BETA = 0.15  # llama.cpp's published curve
 
 _SPEC = re.compile(r"(?P<name>[a-z0-9][a-z0-9-]{0,31})=(?P<numbers>[0-9.]+(:[0-9.]+){2,4})")
@@ -90,7 +92,8 @@ def read_node(text: str) -> NodeSpec:
     try:
         numbers = [float(number) for number in found["numbers"].split(":")] if found else []
         slots, prefill, decode, *more = numbers
-        if not found or slots != int(slots) or min(slots, prefill, decode) <= 0:
+        is_sound = slots == int(slots) and 1 <= slots <= MOST_SLOTS and min(prefill, decode) > 0
+        if not found or not is_sound:
             raise ValueError(text)
         beta = more[0] if more else BETA
         cached = int(more[1]) if len(more) > 1 else CACHED_TOKENS
@@ -98,7 +101,7 @@ def read_node(text: str) -> NodeSpec:
     except ValueError:
         raise PairproxyError(
             f"--node {text!r} is not NAME=SLOTS:PREFILL:DECODE[:BETA[:CACHED]], for example gpu=4:2000:120 "
-            "(4 slots, 2000 tokens/s read, 120 tokens/s written by a request alone)."
+            "(4 slots, 2000 tokens/s read, 120 tokens/s written by a request alone; names of a-z, 0-9 and -)."
         ) from None
 
 

@@ -28,7 +28,7 @@ def lines(result: Result) -> list[str]:
     pace, count = plan.rig.fast_forward, len(plan.workload.requests)
     slots = sum(plan.rig.slots.values())
     best = plan.rig.best.name
-    found = [f"{one.policy}: {shares(one.per_node)}{_refusals(one)}" for one in result.figures]
+    found = [f"{one.policy}: requests on {shares(one.per_node)}{_refusals(one)}" for one in result.figures]
     waves = counted(-(-count // slots), "wave")
     found += [
         f"{plan.workload.about}; {counted(len(plan.rig.nodes), 'node')}, {counted(slots, 'slot')}.",
@@ -36,8 +36,12 @@ def lines(result: Result) -> list[str]:
         f"Waves bound {limits.waves:.2f}, for equal nodes and requests: {count} on {slots} go in {waves}.",
         f"Capacity bound {limits.capacity:.2f}: the speeds of all nodes over that of the best.",
         f"Provable bound {limits.provable:.2f}: no schedule ends before {limits.lower_s:.1f} s.",
-        "Column bound: how much of that was reached; hits: prompt tokens that were in an engine's cache.",
+        f"makespan: median of {counted(plan.rounds, 'round')}; spread: longest less shortest, part of it.",
+        "bound: how much of the provable bound was reached; hits: prompt tokens that were in a cache.",
+        "TTFT and p90: its median and the one that a tenth of the requests exceeds.",
     ]
+    if any(one.modelled_s is not None for one in result.figures):
+        found.append("model: the makespan that the simulator finds for the same.")
     if pace != 1.0:
         found.append(scale_note(pace))
     for one in result.figures:
@@ -73,15 +77,20 @@ def to_json(result: Result) -> str:
 def _row(one: Figures) -> tuple[str, ...]:
     return (
         one.policy,
-        f"{one.makespan_s:.1f} s",
+        _seconds(one.makespan_s),
         f"{one.spread:.0%}",
         f"{one.speedup:.2f}",
         f"{one.efficiency:.0%}",
         f"{one.hit_rate:.0%}",
-        f"{one.ttft_p50_s:.1f} s",
-        f"{one.ttft_p90_s:.1f} s",
-        "" if one.modelled_s is None else f"{one.modelled_s:.1f} s",
+        _seconds(one.ttft_p50_s),
+        _seconds(one.ttft_p90_s),
+        "" if one.modelled_s is None else _seconds(one.modelled_s),
     )
+
+
+def _seconds(value_s: float) -> str:
+    """As few digits as tell policies apart: longer rows would not stand side by side on 80 characters."""
+    return f"{value_s:.1f} s" if value_s < 99.95 else f"{value_s:.0f} s"
 
 
 def _refusals(one: Figures) -> str:

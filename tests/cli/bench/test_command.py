@@ -26,6 +26,11 @@ def test_json_is_one_document_and_nothing_else() -> None:
         (("--origins", "4"), "3 nodes"),
         (("--node", "same=1:1:1", "--node", "same=2:1:1"), "one name"),
         (("--rounds", "0"), "1"),
+        (("--workload", "published", "--origins", "2"), "published is asked at one node"),
+        (("--workload", "one-chain", "--requests", "2"), "chains takes a number"),
+        (("--here", "--workload", "chains"), "not with --here"),
+        (("--model", "m"), "only with --here"),
+        (tuple(word for n in range(9) for word in ("--node", f"n{n}=1:1:1")), "8 nodes at most"),
     ],
 )
 def test_wrong_usage_is_said_before_anything_starts(arguments: tuple[str, ...], names: str) -> None:

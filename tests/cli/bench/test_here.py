@@ -34,6 +34,22 @@ def test_the_running_cluster_is_measured_with_its_own_model(live: list[Node]) ->
     assert 0 < found["efficiency"] <= 1
 
 
+def test_who_waits_sees_each_leg(live: list[Node]) -> None:
+    """On standard error, so that standard output is the result alone."""
+    line = ("bench", "--here", "--yes", "--rounds", "1", "--requests", "1")
+    done = pairproxy(*line, "--home", str(live[0].home))
+    alone, together = done.stderr.splitlines()
+    assert alone.startswith("round 1 of 1, on this machine alone: 1 request in ")
+    assert together.startswith("round 1 of 1, on all nodes: 1 request in ")
+
+
+def test_more_than_a_few_requests_are_not_sent(live: list[Node]) -> None:
+    """Said at once; not silently fewer."""
+    done = pairproxy("bench", "--here", "--yes", "--requests", "33", "--home", str(live[0].home))
+    assert done.returncode == 1
+    assert "--requests 32 at most" in sentence(done)
+
+
 def test_the_port_and_the_slots_are_those_of_the_model(live: list[Node]) -> None:
     """Every node that has it counts; what nobody here has is a sentence with what there is."""
     status = live[0].status()

@@ -23,6 +23,7 @@ def test_a_node_is_read_as_it_is_written() -> None:
         "gpu=4:2000",
         "gpu=0:2000:120",
         "gpu=1.5:2000:120",
+        "gpu=65:2000:120",
         "../x=1:1:1",
         "g=1:2:.",
         "G=1:2:3",

@@ -22,6 +22,28 @@ def test_people_see_policies_side_by_side_in_lines_that_fit(
     assert "each of their milliseconds counts as 40" in text
 
 
+def test_minutes_stand_side_by_side_too(
+    result: Result, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Makespans of some thousand seconds leave a row per policy on 80 characters."""
+    monkeypatch.setenv("COLUMNS", "80")
+    slow = [
+        replace(one, makespan_s=6480.04, ttft_p50_s=100.0, ttft_p90_s=5000.0, modelled_s=6400.0)
+        for one in result.figures
+    ]
+    report(replace(result, figures=tuple(slow)))
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in shown[:3]] == ["policy", "fastest-finish", "least-busy"]
+    assert "6480 s" in shown[1]
+
+
+def test_every_column_is_explained(result: Result) -> None:
+    """Whoever has not read the documentation knows what a number is."""
+    said = " ".join(lines(result))
+    for word in ("makespan:", "spread:", "Speedups are", "bound:", "hits:", "TTFT and p90:", "model:"):
+        assert word in said
+
+
 def test_machines_get_one_document(result: Result) -> None:
     """The figures of each policy, the bounds and what they mean; numbers that agree with each other."""
     document = json.loads(to_json(result))
