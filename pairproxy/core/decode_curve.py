@@ -172,11 +172,11 @@ class DecodeCurve:
 
 
 def _rates(tokens: float, company_s: Mapping[int, float]) -> list[float]:
-    """ln r1 by this reply alone, for each of BENDS."""
+    """ln r1 by this reply alone, for each of BENDS; within MOST_LOG, as an engine may mistake its units."""
     logs = []
     for beta in BENDS:
         alone_s = sum(seconds / (1.0 + beta * (company - 1)) for company, seconds in company_s.items())
-        logs.append(math.log(tokens / alone_s))
+        logs.append(min(max(math.log(tokens / alone_s), -MOST_LOG), MOST_LOG))
     return logs
 
 

@@ -1,5 +1,6 @@
 """The speed of one replica on one engine of this node: what it learns, and what of it is worth keeping."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ PROVEN_REPLIES = 5  # before them nothing is usual: what is slow is our own gues
 USUAL_PROMPT_TIMES = 2.0  # a prompt longer than that decodes slower for its own reasons
 USUAL_PROMPT_WEIGHT = 0.05  # of one reply in the usual length of prompts: the last twenty
 MIN_LOAD_S = 0.5  # less is bookkeeping, not a load
+FASTEST = math.exp(MOST_LOG)  # tokens/s: an engine that tells less time than that mistakes its units
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ class Speed:
         prefill_s *= timing.own_part
         if uncached >= MIN_PREFILL_TOKENS and prefill_s > 0:
             weight = LEARNING_WEIGHT * min(1.0, uncached / FULL_PREFILL_TOKENS)
-            value = uncached / prefill_s
+            value = min(uncached / prefill_s, FASTEST)
             is_believed = is_cold and value <= PLAUSIBLE_TIMES * prior.prefill
             if usage.cached_tokens is None and not is_believed:
                 self.prefill.lower(value, weight, prior.prefill)

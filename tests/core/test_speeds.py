@@ -5,9 +5,11 @@ import pytest
 from pairproxy.core.costs import PRIORS
 from pairproxy.core.dialects.meter import Meter
 from pairproxy.core.models import Dialect, Rates, Usage
+from pairproxy.core.nodes import NodeTable
 from pairproxy.core.prefill_rate import CONFIRMS_TIMES
 from pairproxy.core.speeds import MIN_DECODE_TOKENS, Speed
 from pairproxy.core.timing import Timing
+from tests.core.told import B, M, document
 
 PRIOR = PRIORS["ollama"]
 
@@ -170,6 +172,16 @@ def test_a_reply_is_slow_only_against_others_like_it() -> None:
     assert speed.slowness(Usage(300, 0, 100, 0.1, 4.0), Timing(), PRIOR) is None
     assert speed.slowness(Usage(100, 0, 20, 0.1, 0.8), Timing(), PRIOR) is None
     assert speed.slowness(Usage(100, 0, 100, 0.1), Timing(), PRIOR) is None
+
+
+def test_seconds_in_the_wrong_unit_make_no_speed_that_nobody_believes() -> None:
+    """An engine that tells nanoseconds as seconds is fast, and still kept and believed by peers."""
+    speed = learned(Usage(1000, 0, 100, 3e-9, 5e-9), Usage(1000, 0, 100, 3e-9, 5e-9))
+    rates = speed.rates(PRIOR)
+    assert speed.facts().is_possible
+    nodes = NodeTable()
+    nodes.report(document(B, rates=rates), 0.0)
+    assert [state.rates for _, _, state in nodes.replicas(M)] == [rates]
 
 
 def test_what_is_thought_to_be_cold_must_be_plausible() -> None:
