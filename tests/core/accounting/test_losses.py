@@ -93,25 +93,22 @@ def test_they_add_up_and_none_is_negative(seed: int, count: int, seconds: float)
     random = Random(seed)
     told = Told()
     at_s = 0.0
-    for number in range(count):
-        name, blocks = f"r{number}", tuple(range(random.randint(0, 4)))
+    for index in range(count):
+        name, blocks = f"r{index}", tuple(range(random.randint(0, 4)))
         at_s += random.choice([0.0, random.uniform(0.0, 5.0)])
         told.arrived(at_s, asked(name, prefix=blocks, run="job"), dispatch(name, random.choice([A, B])))
+        number = 1
         if random.random() < 0.3:
             at_s += random.uniform(0.0, 3.0)
-            told.failed(at_s, name, BrokenReply("b"), dispatch(name, random.choice([A, B]), number=2))
+            number = 2
+            told.failed(at_s, name, BrokenReply("b"), dispatch(name, random.choice([A, B]), number=number))
         load_s = random.choice([None, random.uniform(0.0, 9.0)])
         timings = random.choice([None, random.uniform(0.0, 2.0)])
         usage = Usage(
             random.randint(1, 500), random.choice([None, 3]), random.randint(0, 90), timings, timings, load_s
         )
         at_s += random.uniform(0.0, 9.0)
-        told.finished(
-            at_s,
-            name,
-            number=told.ledger._open[asked(name).id].running.keys().__iter__().__next__(),
-            usage=usage,
-        )
+        told.finished(at_s, name, number=number, usage=usage)
     found = lost([*told.ledger.records], seconds)
     assert all(part >= 0.0 for _, part in found.items())
     assert found.total_s == pytest.approx(seconds, abs=1e-9)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from pairproxy.core.accounting.paces import at_their_best, cached_of
@@ -34,7 +36,9 @@ def test_cached_tokens_are_told_or_predicted() -> None:
     """What the engine says counts; without that what the decision reckoned with, else nothing."""
     assert cached_of(served("r", 0, 0, 1, cached=7)) == 7
     assert cached_of(served("r", 0, 0, 1)) == 0
-    told = Told()
-    told.arrived(0.0, "r", dispatch("r", A))
+    told, sent = Told(), dispatch("r", A)
+    other, picked = sent.decision.candidates
+    priced = (replace(other, cached_tokens=9), replace(picked, cached_tokens=5))
+    told.arrived(0.0, "r", replace(sent, decision=replace(sent.decision, candidates=priced)))
     told.finished(1.0, "r")
-    assert cached_of(told.only) == 0
+    assert cached_of(told.only) == 5
