@@ -273,7 +273,7 @@ def test_fast_forward_speeds_up_all_of_it() -> None:
     assert 0.1 <= loaded_s < 1.0
     assert read.new_tokens == 400
     assert read.seconds == pytest.approx(0.1, rel=0.02)
-    assert answered_s == pytest.approx(0.1, rel=0.02)
+    assert 0.09 <= answered_s < 1.0
 
 
 def test_a_late_timer_does_not_make_the_machine_slower_by_its_own_account() -> None:
