@@ -41,6 +41,8 @@ class Figures:
     refused: float
     per_node: dict[str, int]  # of the round with the median makespan
     modelled_s: float | None  # what the simulator says of the same
+    unhurried_s: float | None = None  # what it says of the same without fast-forward; None: that is the same
+    unhurried_speedup: float | None = None  # against the best node alone, also without
 
 
 def lower_bound(workload: Workload, rig: Rig) -> float:

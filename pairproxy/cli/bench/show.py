@@ -34,7 +34,7 @@ def lines(result: Result) -> list[str]:
         f"{plan.workload.about}; {counted(len(plan.rig.nodes), 'node')}, {counted(slots, 'slot')}.",
         f"Best single node: {best}, alone {limits.alone_s:.1f} s, measured. Speedups are against it.",
         f"Waves bound {limits.waves:.2f}, for equal nodes and requests: {count} on {slots} go in {waves}.",
-        f"Capacity bound {limits.capacity:.2f}: the speeds of all nodes over that of the best.",
+        f"Capacity {limits.capacity:.2f}: the speeds of all nodes over that of the best; caches add to it.",
         f"Provable bound {limits.provable:.2f}: no schedule ends before {limits.lower_s:.1f} s.",
         f"makespan: median of {counted(plan.rounds, 'round')}; spread: longest less shortest, part of it.",
         "bound: how much of the provable bound was reached; hits: prompt tokens that were in a cache.",
@@ -44,6 +44,13 @@ def lines(result: Result) -> list[str]:
         found.append("model: the makespan that the simulator finds for the same.")
     if pace != 1.0:
         found.append(scale_note(pace))
+    unhurried = [
+        f"{one.policy} {one.unhurried_s:.1f} s (speedup {one.unhurried_speedup:.2f})"
+        for one in result.figures
+        if one.unhurried_s is not None
+    ]
+    if unhurried:
+        found.append(f"Without fast-forward the model says: {', '.join(unhurried)}.")
     for one in result.figures:
         gap = abs(one.modelled_s / one.makespan_s - 1.0) if one.modelled_s is not None else 0.0
         if gap > AGREEMENT:

@@ -55,7 +55,8 @@ def scale_note(fast_forward: float) -> str:
     """What a person must know of times that were fast-forwarded."""
     return (
         f"Engines run {fast_forward:g} times as fast as told here; times are scaled back. Network, daemons "
-        f"and heartbeats are not, so each of their milliseconds counts as {fast_forward:g}."
+        f"and the scheduler's own waits and limits are not, so each of their milliseconds counts as "
+        f"{fast_forward:g}."
     )
 
 

@@ -74,5 +74,8 @@ WORKLOADS: dict[str, Callable[[int, Sequence[NodeId], int], Workload]] = {
     "one-chain": one_chain,
     "prefixes": prefixes,
 }
+PACES = {"burst": 20.0, "published": 20.0, "chains": 8.0, "one-chain": 8.0, "prefixes": 20.0}
+"""Times as fast as real, unless a person says otherwise. Chains move for seconds that are not fast-forwarded
+(core.chain_plan.LEAST_GAIN_S): from 20 on they hardly move at all."""
 COUNTS = {"burst": 16, "published": 5, "chains": 5, "one-chain": 1, "prefixes": 16}
 """How many requests, or chains, unless a person says otherwise."""

@@ -19,6 +19,15 @@ def test_every_policy_ran_the_same_requests(result: Result) -> None:
     assert alone_s <= result.bounds.alone_s < 2.5 * alone_s  # the other is four times as slow
 
 
+def test_what_fast_forward_changes_is_modelled_too(result: Result) -> None:
+    """The simulator's figure at the pace of real life, beside the best node alone at that pace."""
+    for one in result.figures:
+        assert one.unhurried_s is not None
+        assert one.unhurried_speedup is not None
+        assert one.unhurried_s * one.unhurried_speedup <= result.bounds.alone_s
+        assert one.unhurried_s >= result.bounds.lower_s * 0.99
+
+
 @pytest.mark.slow
 def test_daemons_that_are_kept_are_not_modelled() -> None:
     """Two rounds on the same daemons: both are told of as they end, and no model knows what was learned."""

@@ -40,7 +40,16 @@ def test_minutes_stand_side_by_side_too(
 def test_every_column_is_explained(result: Result) -> None:
     """Whoever has not read the documentation knows what a number is."""
     said = " ".join(lines(result))
-    for word in ("makespan:", "spread:", "Speedups are", "bound:", "hits:", "TTFT and p90:", "model:"):
+    for word in (
+        "makespan:",
+        "spread:",
+        "Speedups are",
+        "bound:",
+        "hits:",
+        "TTFT and p90:",
+        "model:",
+        "Without fast-forward",
+    ):
         assert word in said
 
 

@@ -1,6 +1,17 @@
 import pytest
 
-from pairproxy.cli.bench.workloads import COUNTS, WORKLOADS, burst, chains, one_chain, prefixes, published
+from pairproxy.cli.bench.model import modelled
+from pairproxy.cli.bench.rig import Rig, names, unequal
+from pairproxy.cli.bench.workloads import (
+    COUNTS,
+    PACES,
+    WORKLOADS,
+    burst,
+    chains,
+    one_chain,
+    prefixes,
+    published,
+)
 from pairproxy.core.models import BLOCK_TOKENS, NodeId
 
 A, B = NodeId("A"), NodeId("B")
@@ -50,3 +61,17 @@ def test_prefixes_are_shared() -> None:
     made = prefixes(16, (A,), 1).requests
     assert 2 <= len({request.blocks[:40] for request in made}) <= 4
     assert len({request.blocks for request in made}) == 16
+
+
+def test_chains_are_run_at_a_pace_at_which_they_can_move() -> None:
+    """Five agents on unequal nodes are done sooner than on the best one alone, as they are in real life."""
+    rig = Rig(unequal(), PACES["chains"])
+    made = chains(COUNTS["chains"], names(rig.nodes)[:1], 0)
+    ours = modelled(made, rig, "fastest-finish", 0)
+    assert modelled(made, rig, "fastest-finish", 0, only="gpu").makespan_s > 1.2 * ours.makespan_s
+    assert len(ours.per_node) > 1
+
+
+def test_every_workload_has_its_count_and_its_pace() -> None:
+    """A new one is not forgotten in either table."""
+    assert COUNTS.keys() == PACES.keys() == WORKLOADS.keys()
