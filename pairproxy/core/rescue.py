@@ -4,19 +4,21 @@ With lengths unknown a slow node can always draw a very long reply, and then eve
 fast node has nothing left to do. A reply of which nothing was delivered yet can be begun again there, and no
 client sees more than its one reply.
 
-Why a burst so ends no later than on its fastest node alone, in short: that node did everything else, and then
-this one; alone it would have had to do this one as well. In full: let the fast node F have one slot, let no
-other origin use it, let nothing of what runs elsewhere be delivered before its end, and let F be idle only
-while nothing waits. Alone, F needs W = the sum of all service times there. Together, F spends time on what it
-does to the end, and is idle for at most CREDIT: the service times, on F, of what others have done to the end.
-Once it has been idle for so long the longest straggler is moved to it, whatever is expected of it. Each
-request is done to the end once, so F is done by W at the latest; and while anything runs elsewhere F is
-idle or busy, so all is. It costs in addition: the message, once for each move, and what F believes wrongly of
-its speed.
+Why a burst so ends no later than on its fastest node F alone, if F has one slot: F did everything else, and
+then this one; alone it would have had to do this one as well. In full: alone, F needs W, the sum of what all
+requests take there. Together, F is busy with those that it does to the end (only they are begun there, and
+nothing is taken from the fastest), and idle only while nothing waits. Idle it may be for as long as it would
+have needed for what others have done to the end, its credit; at the end of that the longest straggler is
+moved to it, whatever is to be expected. Each request is done to the end once, so busy and idle time together
+never exceed W; and until the burst is over F is one or the other. It holds as long as
 
-Where F has several slots the sum is that of an engine that is full; a long reply that begins last runs with
-less company than it would have had from the start, but may end later than it would have then. There it is
-a rule of thumb, and measured (docs/scheduling.md).
+- no other origin uses F, and F's speed is what it is believed to be;
+- a straggler may be moved: of a reply that has begun to come, of one that was moved MOST_MOVES times, and of
+  one beyond what may be wasted, the end is waited for where it is.
+
+Of several slots none is F: a long reply that begins last has less company than it would have had from the
+start, but may end later than it would have. Stragglers are moved there only if that is expected to be worth
+it, and what is sent to a slower node in the first place is what core.risk allows.
 """
 
 import math

@@ -6,6 +6,7 @@ from random import Random
 
 from pairproxy.core.experiments.measures import (
     alone,
+    extra_share,
     hit_rate,
     ideal_hit_rate,
     lower_bound_s,
@@ -48,6 +49,7 @@ def compared(
         "to_bound": result.makespan_s / lower_bound_s(nodes, requests),
         "refused": refused_share(result),
         "makespan_s": result.makespan_s,
+        "extra_tokens": extra_share(nodes, result),
     }, result
 
 

@@ -1,6 +1,6 @@
 """All experiments, in the order in which they are shown."""
 
-from pairproxy.core.experiments import accounting, agents, bursts, faults, loads, prefixes
+from pairproxy.core.experiments import accounting, agents, bursts, faults, loads, prefixes, stragglers
 from pairproxy.core.experiments.protocol import storm
 from pairproxy.core.experiments.setup import Setup
 from pairproxy.core.experiments.verdicts import Case, Measured, Target
@@ -38,6 +38,6 @@ STORM = Case(
 
 def every_case() -> list[Case]:
     """E1-E19 as far as the simulator can show them, then those of the second study (S10)."""
-    parts = (bursts, prefixes, faults, loads, agents, accounting)
+    parts = (bursts, stragglers, prefixes, faults, loads, agents, accounting)
     cases = [*(case for part in parts for case in part.CASES), STORM]
     return sorted(cases, key=lambda case: (case.experiment[0], int(case.experiment[1:])))

@@ -100,6 +100,21 @@ def refused_share(result: SimResult) -> float:
     return result.refused / max(len(result.order), 1)
 
 
+def extra_share(nodes: Sequence[SimNode], result: SimResult) -> float:
+    """Tokens written by attempts that were given up, of those that replies have; about, and not less.
+
+    As if each had written alone on its engine, from its dispatch on.
+    """
+    decode = {node.node: node.engines[0].rates[MODEL].decode for node in nodes if node.engines}
+    given_up = sum(
+        (attempt.ended_at - attempt.dispatched_at) * decode[attempt.place.node]
+        for record in result.records
+        for attempt in record.attempts
+        if not attempt.is_served
+    )
+    return given_up / max(sum(record.usage.output_tokens or 0 for record in result.records), 1)
+
+
 def mean_latency_s(result: SimResult) -> float:
     """From arrival to the end."""
     return sum(record.latency_s for record in result.records) / len(result.records)

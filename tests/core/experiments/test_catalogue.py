@@ -9,9 +9,9 @@ def test_every_experiment_of_the_simulator_is_there() -> None:
 
 
 def test_bursts_are_a_hard_gate() -> None:
-    """No run of E1 and E2 may be below 0.98 of the best single node; nor may a rule be broken in a storm."""
+    """No run of E1, E2 or, not streamed, E5 is below 0.98 of the best single node; no storm breaks a rule."""
     hard = {case.experiment for case in every_case() for target in case.targets if target.is_hard}
-    assert hard == {"E1", "E2", "E10"}
+    assert hard == {"E1", "E2", "E5", "E10"}
 
 
 def test_cases_can_be_told_apart() -> None:

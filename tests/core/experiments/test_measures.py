@@ -5,6 +5,7 @@ import pytest
 from pairproxy.core.experiments.measures import (
     alone,
     chains_bound_s,
+    extra_share,
     hit_rate,
     ideal_hit_rate,
     lower_bound_s,
@@ -76,4 +77,14 @@ def test_what_a_run_was_like() -> None:
     assert mean_latency_s(result) == pytest.approx((1.32 + 1.0005) / 2, rel=0.01)
     assert ttft_s(result, 0.5, skip=1) < ttft_s(result, 1.0)
     assert hit_rate(result, skip=1) > hit_rate(result) > 0.4
-    assert refused_share(result) == 0.0
+    assert refused_share(result) == extra_share(NODES, result) == 0.0
+
+
+def test_what_is_given_up_is_counted_at_the_speed_of_its_node() -> None:
+    """A node that is lost 5 s after it began had written 50 tokens of the 100 that were wanted."""
+    nodes = [SimNode.of("a", 1, SLOW), SimNode.of("b", 1, SLOW, lost_at=0.0)]
+    result = simulate(nodes, [replace(TASKS[0], origin=A)] * 2)
+    lost = [one for record in result.records for one in record.attempts if not one.is_served]
+    lasted_s = sum(one.ended_at - one.dispatched_at for one in lost)
+    assert lost
+    assert extra_share(nodes, result) == pytest.approx(lasted_s * SLOW.decode / 200)
