@@ -27,6 +27,7 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 Count = Annotated[int, msgspec.Meta(ge=1, le=10**12)]
 CountOrNone = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
 ContextTokens = Annotated[int, msgspec.Meta(ge=256, le=10**8)]  # below, no system prompt fits
+PrefixLength = Annotated[int, msgspec.Meta(ge=256, le=10**8)]  # prompts are told apart by blocks of 256 bytes
 Threads = Annotated[int, msgspec.Meta(ge=1, le=1024)]
 Above0 = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 From0 = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
@@ -80,7 +81,9 @@ class PeerSettings(_Section, frozen=True):
 class RoutingSettings(_Section, frozen=True):
     """[routing]: how a node is chosen and how long a request may wait."""
 
-    policy: str = "fastest-finish"  # or least-busy, local-only; the only one that compares seconds
+    policy: str = "fastest-finish"  # or another (docs/scheduling.md); the only one that compares seconds
+    prefix_length: PrefixLength = 256  # characters hashed by prefix-aware; chats keep these in all turns
+    concurrency_threshold: Count = 8  # in flight at a prefix's node (prefix-aware): two rounds of four slots
     catalogue: CatalogueKind = "merged"  # lists of models name the peers' too; local: the engine's, untouched
     queue_limit: Count = 256  # requests; the plan looks at all of them on every event
     queue_timeout_s: Above0 = 600.0  # the clients' own patience: the OpenAI SDKs give up at 600 s
@@ -141,6 +144,8 @@ class Settings(_Section, frozen=True):
         """What the scheduler goes by."""
         return Rules(
             policy=self.routing.policy,
+            prefix_length=self.routing.prefix_length,
+            concurrency_threshold=self.routing.concurrency_threshold,
             queue_limit=self.routing.queue_limit,
             queue_timeout_s=self.routing.queue_timeout_s,
             attempts=self.limits.attempts,

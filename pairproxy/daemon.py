@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -144,9 +145,8 @@ class Daemon:
 
     def _wire(self, identity: Identity, trust: TrustStore) -> None:
         settings = self._settings
-        name = settings.node.name or socket.gethostname()
-        self._name = name
-        self._scheduler = Scheduler(identity.device_id, settings.rules())
+        self._name = name = settings.node.name or socket.gethostname()
+        self._scheduler = Scheduler(identity.device_id, settings.rules(), Random())
         self._speeds = SpeedStore.here(self._home, self._scheduler.local.costs, settings.engines)
         self._dispatcher = Dispatcher(self._scheduler, self._clock, self._engines.settled, self._spawn)
         self._publisher = Publisher(self._scheduler, name, self._clock.now, settings.peers.state_interval_s)

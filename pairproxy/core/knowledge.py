@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 
 from pairproxy.core.asking import Asking
 from pairproxy.core.avoidance import Avoidance
@@ -13,6 +14,7 @@ from pairproxy.core.local import LocalEngines
 from pairproxy.core.models import NodeId, RequestId
 from pairproxy.core.nodes import STALE_S, NodeTable
 from pairproxy.core.planner import Planner
+from pairproxy.core.policies import CONCURRENCY_THRESHOLD, PREFIX_LENGTH
 from pairproxy.core.pricing import Pricing
 from pairproxy.core.promises import PromiseBook
 from pairproxy.core.queue import RequestQueue, Waiting
@@ -24,6 +26,8 @@ class Rules:
     """What a person can set about scheduling."""
 
     policy: str = "fastest-finish"
+    prefix_length: int = PREFIX_LENGTH  # characters; of the policy prefix-aware, as the next one is
+    concurrency_threshold: int = CONCURRENCY_THRESHOLD  # requests in flight
     queue_limit: int = 256
     queue_timeout_s: float = 600.0
     attempts: int = 3
@@ -40,7 +44,7 @@ class Rules:
 class Knowledge:
     """The state of one scheduler. Only what Scheduler.handle() calls may change it."""
 
-    def __init__(self, own: NodeId, rules: Rules) -> None:
+    def __init__(self, own: NodeId, rules: Rules, random: Random | None = None) -> None:
         self.own = own
         self.rules = rules
         self.local = LocalEngines(own, Costs())
@@ -54,8 +58,16 @@ class Knowledge:
         )
         self.chains = ChainTable()
         homes = ChainHomes(self.chains, self.pricing, self.local, self.nodes, self.running)
-        self.planner = Planner(rules.policy, self.pricing, self.asking, homes)
-        self.queue = RequestQueue(rules.queue_timeout_s)
+        self.planner = Planner(
+            rules.policy,
+            self.pricing,
+            self.asking,
+            homes,
+            random or Random(own),
+            prefix_length=rules.prefix_length,
+            concurrency_threshold=rules.concurrency_threshold,
+        )
+        self.queue = RequestQueue(rules.queue_timeout_s, self.local.costs.expected_output)
         self.discipline = Discipline()
         self.served: dict[RequestId, Waiting] = {}  # dispatched, not over
         self.is_draining = False

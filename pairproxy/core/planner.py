@@ -3,12 +3,13 @@
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from random import Random
 
 from pairproxy.core.asking import Asking
 from pairproxy.core.chain_homes import ChainHomes
 from pairproxy.core.errors import ModelNotFound, PairproxyError, SlotsTaken
-from pairproxy.core.models import Candidate, Decision, ModelName, Place
-from pairproxy.core.policies import POLICIES
+from pairproxy.core.models import Candidate, Decision, ModelName, Place, Request
+from pairproxy.core.policies import CONCURRENCY_THRESHOLD, POLICIES, PREFIX_LENGTH, Asked
 from pairproxy.core.pricing import Pricing
 from pairproxy.core.queue import Waiting
 
@@ -22,16 +23,33 @@ class Placed:
     decision: Decision
 
 
-class Planner:
-    """Plans with one policy; ties are broken in turn."""
+MOST_USED = 1024  # places of which it is remembered when they were picked last; a cluster has tens
 
-    def __init__(self, policy: str, pricing: Pricing, asking: Asking, chains: ChainHomes) -> None:
+
+class Planner:
+    """Plans with one policy; ties are broken in turn. ``random`` is for policies that draw."""
+
+    def __init__(
+        self,
+        policy: str,
+        pricing: Pricing,
+        asking: Asking,
+        chains: ChainHomes,
+        random: Random,
+        *,
+        prefix_length: int = PREFIX_LENGTH,
+        concurrency_threshold: int = CONCURRENCY_THRESHOLD,
+    ) -> None:
         self._name = policy
         self._policy = POLICIES[policy]
         self._pricing = pricing
         self._asking = asking
         self._chains = chains
+        self._random = random
+        self._prefix_length = prefix_length
+        self._concurrency_threshold = concurrency_threshold
         self._turn = 0
+        self._used: dict[Place, int] = {}  # the turn at which each was picked last, the latest at the end
         self.settles_at: float | None = None  # when to plan anew, as all of a burst will be here
 
     def walk(self, queue: Iterable[Waiting], at: float) -> tuple[list[Placed], deque[Waiting]]:
@@ -58,7 +76,7 @@ class Planner:
                 continue
             candidates = risks.priced(waiting.request, self._pricing.lengths(waiting.request), candidates)
             candidates = self._chains.priced(waiting.request, candidates)
-            pick, reason = self._policy(candidates, self._turn)
+            pick, reason = self._policy(candidates, self._asked(waiting.request))
             if pick.is_free and self._asking.may_send(pick.place, at):
                 placed.append(self._place(waiting, candidates, pick, reason))
             else:
@@ -81,15 +99,24 @@ class Planner:
             return no_such_model(waiting.request.model)
         if not free:
             return SlotsTaken("All slots of this node are in use.")
-        return self._place(waiting, free, *self._policy(free, self._turn))
+        return self._place(waiting, free, *self._policy(free, self._asked(waiting.request)))
 
     def first_free_s(self, at: float) -> float:
         """Seconds until a slot is expected to come free; 1.0 where there is none."""
         waits = [occupancy.wait_s for occupancy in self._pricing.occupancies(at).values()]
         return min(waits, default=1.0)
 
+    def _asked(self, request: Request) -> Asked:
+        return Asked(
+            request, self._random, self._turn, self._used, self._prefix_length, self._concurrency_threshold
+        )
+
     def _place(self, waiting: Waiting, candidates: list[Candidate], pick: Candidate, reason: str) -> Placed:
         self._turn += 1
+        self._used.pop(pick.place, None)
+        self._used[pick.place] = self._turn
+        if len(self._used) > MOST_USED:
+            del self._used[next(iter(self._used))]
         decision = Decision(pick.place, self._name, reason, tuple(candidates), pick.called)
         return Placed(waiting, pick, decision)
 

@@ -1,42 +1,102 @@
 """The selection policies side by side, and the table of their names.
 
 A policy is a function of frozen candidates. It answers with the place to use and the reason; choosing a
-place that is not free means the request stays queued until the plan comes to it. All compare seconds,
-except the count-based ones, which exist so that they can be compared on the user's own work.
+place that is not free means the request stays queued until the plan comes to it. The default compares
+seconds; those that count are what other routers ship, and exist so that they can be compared on the user's
+own work. They have our queue all the same: they choose among free places, and wait where there is none.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from random import Random
 
-from pairproxy.core.models import Candidate
+from pairproxy.core.models import BLOCK_TOKENS, Candidate, NodeId, Place, Request
 
-Policy = Callable[[Sequence[Candidate], int], tuple[Candidate, str]]
-"""(candidates, how many decisions came before) -> (pick, reason). Candidates are never empty."""
+CHARACTERS_A_TOKEN = 4  # as the blocks of Request.prefix are cut: 256 bytes are about 64 tokens
+BLOCK_CHARACTERS = BLOCK_TOKENS * CHARACTERS_A_TOKEN
+PREFIX_LENGTH = 256  # characters: one block, which a chat keeps from its first turn on
+CONCURRENCY_THRESHOLD = 8  # in flight at one node: two rounds of the four slots that llama-server has
 
 
-def fastest_finish(candidates: Sequence[Candidate], turn: int) -> tuple[Candidate, str]:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a policy may look at beside the candidates.
+
+    ``turn`` is how many decisions came before, ``used`` at which of them each place was picked last.
+    ``prefix_length`` is in characters, ``concurrency_threshold`` in requests in flight at one node.
+    """
+
+    request: Request
+    random: Random
+    turn: int = 0
+    used: Mapping[Place, int] = field(default_factory=dict)
+    prefix_length: int = PREFIX_LENGTH
+    concurrency_threshold: int = CONCURRENCY_THRESHOLD
+
+
+Policy = Callable[[Sequence[Candidate], Asked], tuple[Candidate, str]]
+"""(candidates, what was asked) -> (pick, reason). Candidates are never empty."""
+
+
+def fastest_finish(candidates: Sequence[Candidate], asked: Asked) -> tuple[Candidate, str]:
     """The least busy node, with busy measured in seconds until this request would be done.
 
     Done even if the reply is long: a slow node that got one would hold up all that was asked with it, and
     then one node alone would have been faster.
     """
-    homes = _homes(candidates, turn)
+    homes = _homes(candidates, asked.turn)
     best = min(homes, key=lambda candidate: candidate.finish_s + candidate.margin_s + candidate.affinity_s)
     if len(homes) < len(candidates):
         return best, f"its chain goes on here, this step until {best.finish_s:.2f} s from now"
     return best, f"finishes first, in {best.finish_s:.2f} s"
 
 
-def least_busy(candidates: Sequence[Candidate], turn: int) -> tuple[Candidate, str]:
+def least_busy(candidates: Sequence[Candidate], asked: Asked) -> tuple[Candidate, str]:
     """Fewest in flight per slot, ties in turn: what every router of this field ships."""
-    turned = _rotated(candidates, turn)  # before the busy ones are left out: each place keeps its turn
-    free = [candidate for candidate in turned if candidate.is_free] or turned
-    best = min(free, key=lambda candidate: candidate.in_flight / candidate.slots)
-    return best, f"{best.in_flight} of {best.slots} slots in use"
+    best = min(_free(candidates, asked.turn), key=_business)
+    return best, _in_use(best)
 
 
-def local_only(candidates: Sequence[Candidate], turn: int) -> tuple[Candidate, str]:
+def prefix_aware(candidates: Sequence[Candidate], asked: Asked) -> tuple[Candidate, str]:
+    """The node to which the start of the prompt is hashed; at its threshold, the one with most free slots.
+
+    Cloud services route so. The hash is rendezvous hashing: a node that comes or goes moves its own prompts
+    only. A prompt that is shorter than a block (256 bytes) has nothing to be hashed.
+    """
+    key = _key(asked)
+    if key:
+        node = max({one.place.node for one in candidates}, key=lambda one: _rank(one, key))
+        homes = [one for one in candidates if one.place.node == node]
+        in_flight = sum(one.in_flight for one in homes)
+        if in_flight < asked.concurrency_threshold:
+            best = min(_free(homes, asked.turn), key=_business)
+            return best, f"its first {asked.prefix_length} characters go here; {_in_use(best)}"
+    best = max(_free(candidates, asked.turn), key=lambda candidate: candidate.slots - candidate.in_flight)
+    return best, f"most free slots; {_in_use(best)}"
+
+
+def power_of_two(candidates: Sequence[Candidate], asked: Asked) -> tuple[Candidate, str]:
+    """Of two that are drawn, the one with fewer in flight per slot."""
+    free = _free(candidates, asked.turn)
+    best = min(asked.random.sample(free, min(2, len(free))), key=_business)
+    return best, f"of two that were drawn; {_in_use(best)}"
+
+
+def round_robin(candidates: Sequence[Candidate], asked: Asked) -> tuple[Candidate, str]:
+    """One after the other: the one that was not used for longest."""
+    free = _free(candidates, asked.turn)
+    return min(free, key=lambda candidate: asked.used.get(candidate.place, -1)), "its turn"
+
+
+def at_random(candidates: Sequence[Candidate], asked: Asked) -> tuple[Candidate, str]:
+    """Any."""
+    return asked.random.choice(_free(candidates, asked.turn)), "drawn"
+
+
+def local_only(candidates: Sequence[Candidate], asked: Asked) -> tuple[Candidate, str]:
     """This machine and no other; the scheduler hands over local candidates only."""
-    return fastest_finish(candidates, turn)[0], "this machine only"
+    return fastest_finish(candidates, asked)[0], "this machine only"
 
 
 def _homes(candidates: Sequence[Candidate], turn: int) -> Sequence[Candidate]:
@@ -45,14 +105,52 @@ def _homes(candidates: Sequence[Candidate], turn: int) -> Sequence[Candidate]:
     return [one for one in _rotated(candidates, turn) if one.chain_s <= least_s]
 
 
+def _free(candidates: Sequence[Candidate], turn: int) -> Sequence[Candidate]:
+    """The free ones, else all.
+
+    They are turned before the busy ones are left out: so each place keeps its turn.
+    """
+    turned = _rotated(candidates, turn)
+    return [candidate for candidate in turned if candidate.is_free] or turned
+
+
 def _rotated(candidates: Sequence[Candidate], turn: int) -> Sequence[Candidate]:
     """The same candidates starting at another one, so that ties do not always fall to the first."""
     start = turn % len(candidates)
     return [*candidates[start:], *candidates[:start]]
 
 
+def _business(candidate: Candidate) -> float:
+    return candidate.in_flight / candidate.slots
+
+
+def _in_use(candidate: Candidate) -> str:
+    return f"{candidate.in_flight} of {candidate.slots} slots in use"
+
+
+def _key(asked: Asked) -> bytes:
+    """What stands for the first characters of a prompt; nothing for a prompt without a whole block.
+
+    The hash of a block stands for all before it, too.
+    """
+    prefix = asked.request.prefix
+    if not prefix:
+        return b""
+    block = prefix[min(max(asked.prefix_length // BLOCK_CHARACTERS, 1), len(prefix)) - 1]
+    return f"{asked.request.model}\n{block}".encode()
+
+
+def _rank(node: NodeId, key: bytes) -> bytes:
+    """How much a node is the home of a key: the same at every origin, in every life."""
+    return blake2b(key, digest_size=8, key=node.encode()[:64]).digest()
+
+
 POLICIES: dict[str, Policy] = {
     "fastest-finish": fastest_finish,
     "least-busy": least_busy,
+    "prefix-aware": prefix_aware,
+    "power-of-two": power_of_two,
+    "round-robin": round_robin,
+    "random": at_random,
     "local-only": local_only,
 }

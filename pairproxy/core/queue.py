@@ -1,14 +1,37 @@
-"""The one queue there is: requests of this machine that wait for a place, oldest first."""
+"""The one queue there is: requests of this machine that wait for a place, in a fair order.
+
+In the order of the rules:
+
+1. What comes back from an attempt stands first: it had its turn.
+2. Clients take turns by work (start-time fair queueing: Goyal, Vin and Cheng, SIGCOMM 1996): next is the
+   client that got least so far. Who is new begins with the least of those who wait, so nobody saves up turns
+   and nobody starts with a debt: a new client waits for at most one request of each other one, and what two
+   that wait all the time get differs by at most one request of each.
+3. A client whose first request was passed by later ones for PASSED_S comes before the others, for one.
+4. Within a client the oldest goes first, of those that came at once (AT_ONCE_S) the longest reply, so that
+   the last one to end is a short one. About equal ones stay in the order of their arrival.
+"""
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heapreplace
 
 from pairproxy.core.errors import PairproxyError
 from pairproxy.core.models import Place, Request, RequestId
 
 NOWHERE_S = 10.0  # how long a request waits for a model that some node had and none has now
+PASSED_S = 10.0  # how long later requests of others may pass a client's first one: nothing starves
+AT_ONCE_S = 2.0  # after the first of them: a program that fans out has done so by then
+READ_AS_ONE = 20.0  # tokens that engines read in the time of writing one: 10 to 50 are usual
+LONGER = 2.0  # times as many tokens: told lengths are limits, and what differs by less says nothing
+MOST_CLIENTS = 1024  # that do not wait now, whose turn is remembered while others wait; the oldest goes first
+
+Client = tuple[str, str | None]
+"""Who takes turns: a client, within a run that it named."""
+Expected = Callable[[Request], float]
+"""How many tokens the reply to a request is expected to have."""
 
 
 @dataclass(slots=True)
@@ -25,6 +48,13 @@ class Waiting:
     nowhere_since: float | None = None  # since when no place can have it
     moves: int = 0  # how often it was taken back to be done elsewhere (core.rescue)
     left: set[Place] = field(default_factory=set)  # of the excluded, those it was taken back from
+    output: float = 0.0  # tokens of the reply, as expected when it arrived
+    came_with: float = 0.0  # when the first arrived of those it came at once with
+
+    @property
+    def work(self) -> float:
+        """What it is expected to cost, in tokens written; wherever it goes, whatever is cached there."""
+        return self.output + self.request.prompt_tokens / READ_AS_ONE
 
     def go_back(self) -> None:
         """Let it go anywhere again where it did not fail."""
@@ -32,12 +62,24 @@ class Waiting:
         self.left.clear()
 
 
+@dataclass(slots=True)
+class _Turn:
+    """Where a client stands."""
+
+    sent: float  # work of its requests that were sent; it began to wait with the least of the others
+    group_at: float = -math.inf  # when the latest of its requests that came at once began to come
+    passed_at: float = math.inf  # since when others pass its first request
+
+
 class RequestQueue:
     """Waiting requests in order, and how long each of them may wait."""
 
-    def __init__(self, timeout_s: float) -> None:
+    def __init__(self, timeout_s: float, expected: Expected) -> None:
         self._timeout_s = timeout_s
+        self._expected = expected
         self._waiting: deque[Waiting] = deque()
+        self._turns: dict[Client, _Turn] = {}
+        self._least = 0.0  # work at which who begins to wait begins; never falls while something waits
 
     @property
     def is_closed(self) -> bool:
@@ -59,6 +101,11 @@ class RequestQueue:
 
     def append(self, waiting: Waiting) -> None:
         """Take in a request that arrived."""
+        waiting.output = max(self._expected(waiting.request), 1.0)
+        turn = self._begin(_client(waiting))
+        if waiting.arrived_at > turn.group_at + AT_ONCE_S:
+            turn.group_at = waiting.arrived_at
+        waiting.came_with = turn.group_at
         self._waiting.append(waiting)
 
     def put_back(self, waiting: Waiting) -> None:
@@ -66,8 +113,26 @@ class RequestQueue:
         waiting.is_announced = False
         self._waiting.appendleft(waiting)
 
-    def keep(self, waiting: deque[Waiting]) -> None:
-        """Let these, the oldest first, be what waits."""
+    def in_order(self, at: float) -> list[Waiting]:
+        """Who is to be planned first; ``at`` is now."""
+        lines: dict[Client, list[Waiting]] = {}
+        back: list[Waiting] = []
+        for waiting in self._waiting:
+            (back if waiting.attempts else lines.setdefault(_client(waiting), [])).append(waiting)
+        back.sort(key=lambda one: one.arrived_at)
+        for line in lines.values():
+            line.sort(key=_within_client)
+        ordered = back + self._in_turns(lines, at)
+        self._waiting = deque(ordered)
+        return ordered
+
+    def keep(self, waiting: deque[Waiting], at: float) -> None:
+        """Let these, in this order, be what waits: the others were sent."""
+        if len(waiting) != len(self._waiting):
+            kept = {id(one) for one in waiting}
+            sent = [one for one in self._waiting if id(one) not in kept and not one.attempts]
+            self._waiting = waiting
+            self._count(sent, at)
         self._waiting = waiting
 
     def remove(self, request: RequestId) -> None:
@@ -98,3 +163,71 @@ class RequestQueue:
         if waiting.nowhere_since is not None:
             deadline = min(deadline, waiting.nowhere_since + NOWHERE_S)
         return deadline
+
+    def _begin(self, client: Client) -> _Turn:
+        """The turn of a client of which something begins to wait, or waits already."""
+        present = {_client(one) for one in self._waiting if not one.attempts}
+        if not present:
+            self._turns.clear()
+            self._least = 0.0
+        elif client not in present:
+            self._least = max(self._least, min(self._turns[one].sent for one in present))
+        turn = self._turns.setdefault(client, _Turn(self._least))
+        if client not in present:
+            turn.sent, turn.passed_at = max(turn.sent, self._least), math.inf
+            if len(self._turns) > MOST_CLIENTS + len(self._waiting):
+                del self._turns[next(one for one in self._turns if one not in present and one != client)]
+        return turn
+
+    def _in_turns(self, lines: dict[Client, list[Waiting]], at: float) -> list[Waiting]:
+        """Next is always the line of which least was sent, as if they were sent in this order."""
+        if len(lines) < 2:
+            return [one for line in lines.values() for one in line]
+        turns = [self._turns[client] for client in lines]
+        sent = [turn.sent for turn in turns]
+        rows = [*lines.values()]
+        heap = [
+            ((0, turn.passed_at) if at - turn.passed_at >= PASSED_S else (1, turn.sent))
+            + (rows[number][0].arrived_at, number, 0)
+            for number, turn in enumerate(turns)
+        ]
+        heapify(heap)
+        ordered = []
+        while heap:
+            *_, number, place = heap[0]
+            row = rows[number]
+            ordered.append(row[place])
+            sent[number] += row[place].work
+            place += 1
+            if place < len(row):
+                heapreplace(heap, (1, sent[number], row[place].arrived_at, number, place))
+            else:
+                heappop(heap)
+        return ordered
+
+    def _count(self, sent: Collection[Waiting], at: float) -> None:
+        """Charge what was sent to its clients, and see whose first request was passed by it."""
+        latest: dict[Client, float] = {}
+        for one in sent:
+            client = _client(one)
+            turn = self._turns[client]
+            turn.sent, turn.passed_at = turn.sent + one.work, math.inf
+            latest[client] = max(latest.get(client, -math.inf), one.arrived_at)
+        seen: set[Client] = set()
+        for one in self._waiting:
+            client = _client(one)
+            if one.attempts or client in seen:
+                continue
+            seen.add(client)
+            if any(arrived_at > one.arrived_at for other, arrived_at in latest.items() if other != client):
+                turn = self._turns[client]
+                turn.passed_at = min(turn.passed_at, at)
+
+
+def _client(waiting: Waiting) -> Client:
+    return waiting.request.client, waiting.request.run
+
+
+def _within_client(waiting: Waiting) -> tuple[float, int]:
+    """Sorts the requests of one client; those that are equal stay as they are."""
+    return waiting.came_with, -int(math.log(waiting.output, LONGER))

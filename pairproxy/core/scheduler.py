@@ -15,6 +15,7 @@ The rule, in the order of the code:
 """
 
 from collections.abc import Callable, Mapping, Set
+from random import Random
 
 from pairproxy.core.arrivals import Arrivals, stopping
 from pairproxy.core.commands import BreakOff, Command, Dispatch, Enqueue, Refuse
@@ -54,12 +55,15 @@ MIN_WAKEUP_S = 0.01  # two wake-ups are never closer: rounding must not make the
 
 
 class Scheduler:
-    """The pure scheduler of one node. State has one owner: only handle() changes it."""
+    """The pure scheduler of one node. State has one owner: only handle() changes it.
 
-    def __init__(self, own: NodeId, rules: Rules | None = None) -> None:
+    ``random`` is for policies that draw; without one each node draws the same in each of its lives.
+    """
+
+    def __init__(self, own: NodeId, rules: Rules | None = None, random: Random | None = None) -> None:
         self.own = own
         self.rules = rules or Rules()
-        self._knows = Knowledge(own, self.rules)
+        self._knows = Knowledge(own, self.rules, random)
         self._arrivals = Arrivals(self._knows)
         self._endings = Endings(self._knows)
         self._sharing = Sharing(self._knows)
@@ -217,8 +221,8 @@ class Scheduler:
     # --- the plan ---------------------------------------------------------------------------------------
 
     def _plan(self, at: float, commands: list[Command]) -> None:
-        placed, rest = self._knows.planner.walk(self._knows.queue, at)
-        self._knows.queue.keep(rest)
+        placed, rest = self._knows.planner.walk(self._knows.queue.in_order(at), at)
+        self._knows.queue.keep(rest, at)
         for one in placed:
             self._dispatch(one, at, commands)
         for ahead, waiting in enumerate(rest):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from random import Random
 
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.documents import EngineReport
@@ -20,13 +21,13 @@ MEASURED_TOKENS = 512  # of the request by which an engine is measured; only the
 class SimulatedNode:
     """What one node knows and runs. Times are seconds on the virtual clock."""
 
-    def __init__(self, sim: SimNode, rules: Rules, clock: VirtualClock, tell: "Tell") -> None:
+    def __init__(self, sim: SimNode, rules: Rules, clock: VirtualClock, tell: "Tell", seed: int = 0) -> None:
         self._clock = clock
         self._tell = tell
         self._next_tick: dict[EngineId, float | None] = {}
         self.sim = sim
         self.id: NodeId = sim.node
-        self.scheduler = Scheduler(sim.node, rules)
+        self.scheduler = Scheduler(sim.node, rules, Random(f"{seed} {sim.node}"))
         self.ledger = Ledger(UNBOUNDED, UNBOUNDED)
         self.engines = {engine.engine: engine for engine in sim.engines}
         self.gpus = {

@@ -68,7 +68,7 @@ def simulate(
     both are faults of the scheduler.
     """
     check_workload(nodes, requests)
-    world = _World(nodes, requests, rules or Rules(), Random(seed), network or Network())
+    world = _World(nodes, requests, rules or Rules(), seed, network or Network())
     world.introduce(knows_speeds)
     world.run()
     return world.result()
@@ -82,12 +82,12 @@ class _World:
         nodes: Sequence[SimNode],
         requests: Sequence[SimRequest],
         rules: Rules,
-        random: Random,
+        seed: int,
         network: Network,
     ) -> None:
         self._clock = VirtualClock()
-        self._nodes = {sim.node: SimulatedNode(sim, rules, self._clock, self._reach) for sim in nodes}
-        self._wire = SimulatedNetwork(network, self._clock, random, self._hear)
+        self._nodes = {sim.node: SimulatedNode(sim, rules, self._clock, self._reach, seed) for sim in nodes}
+        self._wire = SimulatedNetwork(network, self._clock, Random(seed), self._hear)
         self._requests = requests
         self._network = network
         self._to_come = len(requests)

@@ -1,5 +1,7 @@
 """The walk; what it leads to is shown by the conversations of test_scheduler."""
 
+from random import Random
+
 import pytest
 
 from pairproxy.core.asking import Asking
@@ -32,7 +34,7 @@ def planner(*running: Running, node_b: bool = True) -> Planner:
         nodes.report(document(B, rates=FAST, frees=(2.0,)), 0.0)
     pricing = Pricing(local, nodes, table, Avoidance(), PromiseBook())
     chains = ChainHomes(ChainTable(), pricing, local, nodes, table)
-    return Planner("fastest-finish", pricing, Asking(A, nodes, table), chains)
+    return Planner("fastest-finish", pricing, Asking(A, nodes, table), chains, Random(0))
 
 
 def test_the_walk_parts_who_goes_from_who_waits() -> None:

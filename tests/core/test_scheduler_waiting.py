@@ -12,7 +12,7 @@ from pairproxy.core.documents import Promise, StateDocument, Wanted
 from pairproxy.core.events import EngineReported, Event, NodeReported, RequestArrived, SpeedMeasured
 from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import Candidate, ModelName, Place, RequestId, Usage
-from pairproxy.core.policies import POLICIES
+from pairproxy.core.policies import POLICIES, Asked
 from pairproxy.core.queue import Waiting
 from pairproxy.core.scheduler import Scheduler
 from tests.core.test_scheduler_random import CPU, Storm
@@ -22,7 +22,7 @@ POLICY = "fastest-finish, looked at"
 ROUNDING = 1e-9
 
 
-Asked = tuple[Sequence[Candidate], Candidate]
+Look = tuple[Sequence[Candidate], Candidate]
 """What the policy was given, and its pick."""
 
 
@@ -30,11 +30,11 @@ class Looking:
     """The default policy, with a memory of what it was asked since the last event."""
 
     def __init__(self) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[Look] = []
 
-    def __call__(self, candidates: Sequence[Candidate], turn: int) -> tuple[Candidate, str]:
+    def __call__(self, candidates: Sequence[Candidate], asked: Asked) -> tuple[Candidate, str]:
         """Pick as fastest-finish does."""
-        pick, reason = POLICIES["fastest-finish"](candidates, turn)
+        pick, reason = POLICIES["fastest-finish"](candidates, asked)
         self.asked.append((candidates, pick))
         return pick, reason
 
@@ -93,7 +93,7 @@ class Watched(Storm):
         wanted = Wanted(ModelName(pick([M, "other:latest"])), 3, 900.0, 900.0, 2.0, (), pick([0, 1, 3]))
         return replace(plain, engines=tuple(engines), wanted=pick([(), (wanted,)]))
 
-    def look_at(self, waiting: Waiting, asked: Sequence[Asked]) -> None:
+    def look_at(self, waiting: Waiting, asked: Sequence[Look]) -> None:
         """If a slot is free that it could have, its price elsewhere is lower than at each of these."""
         free = [*self.free_for(waiting)]
         if not free:

@@ -1,5 +1,6 @@
 """Short words for a conversation with a scheduler: tell it an event, see its commands."""
 
+from random import Random
 from typing import Any
 
 from pairproxy.core.commands import Command, Dispatch, Enqueue, Refuse
@@ -108,8 +109,15 @@ def document(
 class Told:
     """The scheduler of node A, whose one engine runs at ``speed``; each method returns the commands."""
 
-    def __init__(self, *, slots: int = 1, speed: Rates | None = SLOW, rules: Rules | None = None) -> None:
-        self.scheduler = Scheduler(A, rules)
+    def __init__(
+        self,
+        *,
+        slots: int = 1,
+        speed: Rates | None = SLOW,
+        rules: Rules | None = None,
+        random: Random | None = None,
+    ) -> None:
+        self.scheduler = Scheduler(A, rules, random)
         self.at = 0.0
         if speed is not None:
             usage = Usage(
