@@ -53,7 +53,7 @@ def explain(
         if attempt.candidates:
             rows = [_row(found, attempt, one) for one in attempt.candidates]
             show_table(out, ("node", "engine", *_terms(attempt), "cached", "ahead"), rows, LEFT)
-        for line in _outcome(attempt):
+        for line in outcome(found, attempt):
             out.print(line, markup=False)
     if terms := [term for attempt in found.attempts if attempt.candidates for term in _terms(attempt)]:
         shown = {*terms, "cached", "ahead"}
@@ -112,7 +112,7 @@ def _row(found: "Explanation", attempt: "AttemptStory", one: "Candidate") -> tup
     )
 
 
-def _outcome(attempt: "AttemptStory") -> list[str]:
+def outcome(found: "Explanation", attempt: "AttemptStory") -> list[str]:
     """What was predicted and what happened, from the dispatch on."""
     began = attempt.dispatched_s
     lines = []
@@ -125,7 +125,14 @@ def _outcome(attempt: "AttemptStory") -> list[str]:
         told = "not predicted" if predicted_s is None else f"predicted {predicted_s - began:.2f} s"
         came = "never came" if real_s is None else f"came after {real_s - began:.2f} s"
         lines.append(f"{what}: {told}, {came}")
-    return [*lines, f"it ended: {attempt.end}"]
+    return [*lines, f"it ended: {_end(found, attempt)}"]
+
+
+def _end(found: "Explanation", attempt: "AttemptStory") -> str:
+    after = next((one for one in found.attempts if one.number > attempt.number), None)
+    if attempt.end != "Moved" or after is None:
+        return attempt.end
+    return f"moved to {_name(found, after.node)}: taken back, to be done there sooner"
 
 
 def _name(found: "Explanation", node: str) -> str:

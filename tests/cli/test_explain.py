@@ -3,7 +3,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pairproxy.api.schema import Explanation
+from pairproxy.api.schema import AttemptStory, Explanation
+from pairproxy.cli.explain import outcome
 from tests.support.command import here, sentence
 from tests.support.daemons import Node
 
@@ -69,3 +70,20 @@ def test_an_unknown_id_says_where_ids_are(live: list[Node]) -> None:
         done = here("explain", odd, "--home", live[0].home)
         assert done.returncode == 1
         assert "`pairproxy report` lists the requests" in sentence(done)
+
+
+def test_an_attempt_that_was_taken_back_says_where_the_request_went() -> None:
+    """By the name of the node, and that nobody failed."""
+    ends = [(1, "a" * 52, "Moved", 9.0), (2, "b" * 52, "done", 12.0)]
+    first, second = (
+        AttemptStory(
+            number, node, "gpu", "why", "fastest-finish", end, 0.0, None, ended_s, None, None, None, ()
+        )
+        for number, node, end, ended_s in ends
+    )
+    found = Explanation(
+        "r1", "m:1", "ollama", "/api/chat", "done", "", 1.0, None, "", None, 0.0, 12.0, None, None, None,
+        (first, second), {"b" * 52: "workstation"},
+    )  # fmt: skip
+    assert outcome(found, first)[-1] == "it ended: moved to workstation: taken back, to be done there sooner"
+    assert outcome(found, second)[-1] == "it ended: done"
