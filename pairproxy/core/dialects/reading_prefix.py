@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from pairproxy.core.dialects.reading_json import Fields
+from pairproxy.core.dialects.reading_json import Fields, is_crowded
 from pairproxy.core.dialects.reading_outline import outline_of
 from pairproxy.core.dialects.reading_prompt import MEDIA_TOKENS
 from pairproxy.core.models import BLOCK_TOKENS, Outline
@@ -21,6 +21,7 @@ CHARACTERS_PER_TOKEN = 4  # as prompts are measured (reading), so that both are 
 BLOCK_BYTES = BLOCK_TOKENS * CHARACTERS_PER_TOKEN  # of UTF-8
 BLOCKS_LIMIT = 8192  # half a million tokens, more than any window; what is beyond is not compared
 TEXT_LIMIT = BLOCKS_LIMIT * BLOCK_BYTES
+PIECES_LIMIT = 131_072  # of a prompt, written in 0.1 s: a message is about six; more are made to cost time
 JSON_BYTES = 32 * 2**20  # of one field; a larger one holds images for the most part, and is not compared
 
 FIRST, SYSTEM = ("tools", "functions"), ("system", "system_prompt", "instructions")
@@ -70,7 +71,7 @@ def _written(fields: Fields) -> "_Writer":
             writer.add(bytes(fields[key]))
     for key in SYSTEM + LAST:
         value = fields.get(key)
-        if value is not None and len(memoryview(value)) <= JSON_BYTES:
+        if value is not None and len(memoryview(value)) <= JSON_BYTES and not is_crowded(value):
             writer.add(_ITEM + key.encode() + _ITEM)
             writer.begin("system prompt" if key in SYSTEM else key)
             writer.write({key: _decode(value)} if key in MEDIA else _decode(value), 0)
@@ -83,7 +84,7 @@ def _name_of(message: Any, number: int) -> str:
 
 
 class _Writer:
-    """Writes JSON values as text, up to TEXT_LIMIT."""
+    """Writes JSON values as text, up to TEXT_LIMIT and PIECES_LIMIT, whatever is made of one body."""
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []
@@ -103,13 +104,18 @@ class _Writer:
         self.pieces.append(piece)
         self._size += len(piece)
 
+    def is_full(self) -> bool:
+        return self._size > TEXT_LIMIT or len(self.pieces) > PIECES_LIMIT
+
     def write(self, value: Any, depth: int) -> None:
-        if self._size > TEXT_LIMIT or value is None:
+        if self.is_full() or value is None:
             return
         if isinstance(value, str):
             self.add(value.encode("utf-8", "surrogatepass"))
         elif isinstance(value, list) and depth < _DEPTH and (not value or isinstance(value[0], str | dict)):
             for number, item in enumerate(value, 1):
+                if self.is_full():
+                    break
                 if depth == 0:
                     self.begin(_name_of(item, number))
                 self._write_item(item, depth + 1)
@@ -130,6 +136,8 @@ class _Writer:
         if role := fields.get(ROLE):
             self.write(role, depth)  # before what is said, as every template has it
         for key in sorted(fields):
+            if self.is_full():
+                break
             value = fields[key]
             if not value or key == ROLE or key in UNREAD:
                 continue
@@ -142,5 +150,7 @@ class _Writer:
     def _write_media(self, media: list[Any]) -> None:
         """The name of each, as long as a text of its tokens: its share of the prompt is right."""
         for one in media:
+            if self.is_full():
+                break
             name = blake2b(_encode(one), digest_size=8).hexdigest().encode()
             self.add(name * (MEDIA_TOKENS * CHARACTERS_PER_TOKEN // len(name)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from pairproxy.core.dialects.reading_json import Fields, items_of
+from pairproxy.core.dialects.reading_json import Fields, is_crowded, items_of
 
 PROMPT_KEYS = (
     "messages", "prompt", "input", "system", "system_prompt", "instructions", "tools", "functions", "suffix",
@@ -35,6 +35,7 @@ class _Part(msgspec.Struct):
     video_url: msgspec.Raw = _NONE
 
 
+_WITH_PARTS = ("messages", "input", "images")
 _decode_parts = msgspec.json.Decoder(list[_Part]).decode
 
 
@@ -47,6 +48,8 @@ class Prompt:
     needs: set[str] = field(default_factory=set)
     is_elsewhere: bool = False
     """Whether media are named by an address that the engine itself would fetch."""
+    is_crowded: bool = False
+    """Whether it has so many parts that they were not looked at."""
 
     def add_media(self, value: msgspec.Raw, need: str) -> None:
         """Count one image or sound that was counted as text."""
@@ -63,6 +66,9 @@ def measure(fields: Fields) -> Prompt:
     for key in PROMPT_KEYS:
         if key in fields:
             prompt.text_bytes += len(memoryview(fields[key]))
+    prompt.is_crowded = any(is_crowded(fields[key]) for key in _WITH_PARTS if key in fields)
+    if prompt.is_crowded:
+        return prompt
     for key in ("messages", "input"):
         if key in fields:
             _count_media(prompt, fields[key], _DEPTH)

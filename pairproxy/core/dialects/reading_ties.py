@@ -32,6 +32,7 @@ FILE = "it names a file that one engine keeps"
 FILE_MARK = b'"file_id"'
 """Names such a file, wherever it stands: inside a text its last quote is escaped."""
 FETCHES = "it names media that the engine would fetch"
+CROWDED = "its prompt has more parts than are looked at"
 KEPT = "its reply is kept for a later request"
 CLOUD_MODEL = "its model runs in the vendor's cloud, on this machine's account"
 LOCAL_MODEL = "its name says that it runs on this machine"
@@ -56,6 +57,8 @@ def tie(dialect: Dialect, fields: Fields, prompt: Prompt, kind: str) -> str | No
         return OWN_TOOLS
     if prompt.is_elsewhere:
         return FETCHES
+    if prompt.is_crowded:
+        return CROWDED
     return KEPT if _is_kept(dialect, fields, kind) else None
 
 

@@ -14,6 +14,9 @@ from pairproxy.core.dialects.reading_prefix import (
     BLOCKS_LIMIT,
     CHARACTERS_PER_TOKEN,
     JSON_BYTES,
+    PIECES_LIMIT,
+    TEXT_LIMIT,
+    _written,
     chained,
     prefix_of,
 )
@@ -142,6 +145,18 @@ def test_what_is_beyond_the_limits_is_not_compared() -> None:
     """Neither the blocks of an endless text nor a field that is mostly images."""
     assert len(prefix(prompt="x" * (BLOCKS_LIMIT + 5) * BLOCK_BYTES)) == BLOCKS_LIMIT
     assert prefix(prompt="x" * JSON_BYTES) == ()
+
+
+@pytest.mark.parametrize(
+    ("field", "item"),
+    [("messages", b'""'), ("messages", b'{"role":"user"}'), ("prompt", b'""'), ("images", b'"a"')],
+)
+def test_a_body_of_many_small_pieces_is_given_up_early(field: str, item: bytes) -> None:
+    """A megabyte of it would else become millions of pieces, or gigabytes of images' names."""
+    fields = read_fields(b'{"' + field.encode() + b'":[' + b",".join([item] * (PIECES_LIMIT + 2)) + b"]}")
+    writer = _written(fields)
+    assert PIECES_LIMIT / 256 < len(writer.pieces) <= PIECES_LIMIT + 4
+    assert sum(map(len, writer.pieces)) <= TEXT_LIMIT + MEDIA_TOKENS * CHARACTERS_PER_TOKEN
 
 
 @pytest.mark.parametrize(

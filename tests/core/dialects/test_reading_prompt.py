@@ -3,8 +3,10 @@ from typing import Any
 
 import pytest
 
-from pairproxy.core.dialects.reading_json import read_fields
+from pairproxy.core.dialects.reading_json import MOST_VALUES, read_fields
 from pairproxy.core.dialects.reading_prompt import MEDIA_TOKENS, Prompt, measure
+from pairproxy.core.dialects.reading_ties import CROWDED, tie
+from pairproxy.core.models import Dialect
 
 DATA = "A" * 50_000
 INLINE = f"data:image/png;base64,{DATA}"
@@ -89,3 +91,13 @@ def test_parts_in_parts_end() -> None:
     prompt = measured(messages=nested)
     assert prompt.media_tokens == 0
     assert prompt.text_bytes > len(DATA)
+
+
+@pytest.mark.parametrize("field", ["messages", "input", "images"])
+def test_a_prompt_of_too_many_parts_is_not_taken_apart(field: str) -> None:
+    """It stays where it was sent, for nobody has looked for what ties it there; a long text is none."""
+    body = {field: [{"image_url": "http://169.254.169.254/"}, *[1] * (MOST_VALUES + 1)]}
+    prompt = measured(**body)
+    assert prompt.is_crowded
+    assert tie(Dialect.OPENAI, read_fields(json.dumps(body).encode()), prompt, "paced") == CROWDED
+    assert not measured(**{field: [{"content": "x" * 4_000_000}]}).is_crowded
