@@ -15,6 +15,7 @@ settings.register_profile(
 settings.load_profile("pairproxy")
 
 LEFT_OUT = pytest.StashKey[int]()
+SLOW_S = 300.0  # limit of a slow test: the longest takes forty on an idle machine, and CI is seldom one
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -23,10 +24,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the slow tests out unless --all is given."""
-    if config.getoption("--all"):
-        return
+    """Leave the slow tests out unless --all is given; then they have more time than the others."""
     slow = [item for item in items if item.get_closest_marker("slow")]
+    if config.getoption("--all"):
+        for item in slow:
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(SLOW_S))
+        return
     items[:] = [item for item in items if not item.get_closest_marker("slow")]
     config.stash[LEFT_OUT] = len(slow)
     config.hook.pytest_deselected(items=slow)

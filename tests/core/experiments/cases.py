@@ -9,13 +9,15 @@ from _pytest.mark import ParameterSet
 from pairproxy.core.experiments.setup import Setup
 from pairproxy.core.experiments.verdicts import Case, judged
 
-SLOW = (pytest.mark.slow, pytest.mark.timeout(300))  # half a minute of computing on an idle machine
-
 
 def in_tiers(cases: Iterable[Case], fast: str = "") -> list[ParameterSet]:
     """Cases for ``parametrize``; those of the experiment ``fast`` take a second or two, others are slow."""
     return [
-        pytest.param(case, marks=() if case.experiment == fast else SLOW, id=f"{case.experiment} {case.name}")
+        pytest.param(
+            case,
+            marks=() if case.experiment == fast else (pytest.mark.slow,),
+            id=f"{case.experiment} {case.name}",
+        )
         for case in cases
     ]
 
