@@ -20,6 +20,16 @@ CHARACTERS_PER_TOKEN = 4  # what the paced engine and the scheduler reckon with
 BLOCK_CHARACTERS = BLOCK_TOKENS * CHARACTERS_PER_TOKEN
 OPENING_S = 10.0  # to open a connection on this machine
 SILENCE_S = 900.0  # as long as any client waits for a reply's next byte
+TOOLS = (
+    {
+        "type": "function",
+        "function": {
+            "name": "run",
+            "parameters": {"type": "object", "properties": {"command": {"type": "string"}}},
+        },
+    },
+)
+"""What an agent brings with each request: by it daemons and simulator know the steps of a chain."""
 _WORDS = (
     "able", "about", "above", "across", "after", "again", "along", "around", "away", "back", "before",
     "between", "both", "bring", "build", "carry", "clear", "close", "cover", "early", "earth", "every",
@@ -129,6 +139,7 @@ class _Asker:
             "stream_options": {"include_usage": True},
             "temperature": 0,
             **({"max_tokens": wanted.output_tokens} if self._line.is_limited else {}),
+            **({"tools": TOOLS} if wanted.brings_tools else {}),
         }
         data, fields = msgspec.json.encode(body), {"Content-Type": "application/json", **self._line.headers}
         asked_s, first_s, parts = self._now(), 0.0, []
@@ -180,11 +191,13 @@ def _new_messages(
 ) -> list[dict[str, str]]:
     """What a request adds to its conversation: the first one the system prompt that its blocks stand for."""
     wish = "" if line.is_limited else f" Answer in {wanted.output_tokens} tokens."
+    whole = wanted.prompt_tokens * CHARACTERS_PER_TOKEN
+    whole -= len(msgspec.json.encode(TOOLS)) if wanted.brings_tools else 0
     if before:
-        room = wanted.prompt_tokens * CHARACTERS_PER_TOKEN - sum(len(one["content"]) for one in before)
+        room = whole - sum(len(one["content"]) for one in before)
         return [{"role": "user", "content": _text(f"{line.nonce}/{index}", room - len(wish)) + wish}]
     shared = "".join(_text(f"{line.nonce}/block {block}", BLOCK_CHARACTERS) for block in wanted.blocks)
-    room = wanted.prompt_tokens * CHARACTERS_PER_TOKEN - len(shared)
+    room = whole - len(shared)
     own = _text(f"{line.nonce}/{index}", room - len(wish)) + wish
     return [*([{"role": "system", "content": shared}] if shared else []), {"role": "user", "content": own}]
 

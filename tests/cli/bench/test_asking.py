@@ -1,4 +1,5 @@
 import asyncio
+import json
 from itertools import pairwise
 from typing import Any
 
@@ -93,6 +94,18 @@ def test_a_step_goes_on_where_the_last_one_ended() -> None:
         assert after[len(before)] == ("assistant", "one two")
         assert after[len(before) + 1][0] == "user"
     assert len(conversations) == 3
+
+
+def test_a_step_of_an_agent_brings_tools_and_is_hardly_longer_for_it() -> None:
+    """A daemon knows an agent by them; the prompt has the tokens of the workload, less than a block apart."""
+    (step, *_) = chains(1, (A,), 1).requests
+    _, engine = run(REPLY, (step, SimRequest(0.0, A, 100, 20)))
+    bodies = [request.json() for request in engine.requests]
+    (agents,) = [body for body in bodies if "tools" in body]
+    text = sum(len(message["content"]) for message in agents["messages"])
+    tools = len(json.dumps(agents["tools"], separators=(",", ":")))
+    assert 0 <= text + tools - 4 * step.prompt_tokens < 256
+    assert len(bodies) == 2
 
 
 def test_times_are_told_as_if_nothing_were_fast_forwarded() -> None:
