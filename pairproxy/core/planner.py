@@ -53,7 +53,7 @@ class Planner:
         self.settles_at: float | None = None  # when to plan anew, as all of a burst will be here
 
     def walk(self, queue: Iterable[Waiting], at: float) -> tuple[list[Placed], deque[Waiting]]:
-        """Plan the queue, oldest first; returns what goes now and what keeps waiting, in order.
+        """Plan the queue, in its order; returns what goes now and what keeps waiting, in order.
 
         A pick that is busy is noted in the plan, so that whoever stands behind reckons with it.
         """

@@ -3,8 +3,8 @@
 The rule, in the order of the code:
 
 1. A request from a peer runs here, now, or is refused: it is never queued and never sent on.
-2. A request of this machine waits in the one queue there is. On every event the plan walks the queue,
-   oldest first, and prices each request at every place that holds its replica: waiting + load + prefill +
+2. A request of this machine waits in the one queue there is. On every event the plan walks the queue in
+   its order (core.queue), and prices each request at every place that holds its replica: waiting + load + prefill +
    decode seconds. The policy picks one.
 3. A pick that is free now is dispatched. A pick that is busy is only noted in the plan: the request stays
    queued, where it can still go anywhere. So a slow free node stays idle unless using it finishes sooner.
