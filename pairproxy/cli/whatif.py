@@ -48,7 +48,13 @@ def whatif(
     if as_json:
         import msgspec
 
-        told = {"replayed": found, "model_error": found.model_error, "speedup": found.speedup}
+        told = {
+            "replayed": found,
+            "model_error": found.model_error,
+            "is_credible": found.is_credible,
+            "speedup": found.speedup,
+            "speedup_best": found.speedup_best,
+        }
         typer.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
         return
     out = console()

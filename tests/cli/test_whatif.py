@@ -47,6 +47,10 @@ def test_a_file_does_as_well_and_needs_no_daemon(live: list[Node], tmp_path: Pat
     assert told["replayed"]["requests"] == 4
     assert told["replayed"]["policy"] == "least-busy"
     assert told["speedup"] < 0.7
+    assert told["is_credible"] == (told["model_error"] <= 0.15)
+    assert told["speedup_best"] == pytest.approx(
+        told["replayed"]["best_alone_s"] / told["replayed"]["changed_s"]
+    )
 
 
 @pytest.mark.parametrize(
