@@ -36,7 +36,7 @@ from pairproxy.core.plan import Occupancy
 from pairproxy.core.running import Running
 
 LOOK_S = 0.5  # between two looks while nothing happens: what is left to do there grows as it goes on
-SAVES_PART = 0.25  # of the rest, at least (docs/scheduling.md: what was tried)
+SAVES_PART = 0.1  # of the rest, at least (docs/scheduling.md: what was tried)
 SAVES_S = 2.0  # and so many seconds: less is within what lengths and speeds are known to
 MOST_MOVES = 2  # of one request: to a faster node, and from there to the fastest
 WASTED_PART = 0.1  # of what a burst has written so far may be for nothing ...
