@@ -166,17 +166,18 @@ class RequestQueue:
 
     def _begin(self, client: Client) -> _Turn:
         """The turn of a client of which something begins to wait, or waits already."""
-        present = {_client(one) for one in self._waiting if not one.attempts}
-        if not present:
+        waiting = [_client(one) for one in self._waiting if not one.attempts]
+        if client in waiting:
+            return self._turns[client]
+        if waiting:
+            self._least = max(self._least, min(self._turns[one].sent for one in {*waiting}))
+        else:
             self._turns.clear()
             self._least = 0.0
-        elif client not in present:
-            self._least = max(self._least, min(self._turns[one].sent for one in present))
         turn = self._turns.setdefault(client, _Turn(self._least))
-        if client not in present:
-            turn.sent, turn.passed_at = max(turn.sent, self._least), math.inf
-            if len(self._turns) > MOST_CLIENTS + len(self._waiting):
-                del self._turns[next(one for one in self._turns if one not in present and one != client)]
+        turn.sent, turn.passed_at = max(turn.sent, self._least), math.inf
+        if len(self._turns) > MOST_CLIENTS + len(waiting):
+            del self._turns[next(one for one in self._turns if one not in waiting and one != client)]
         return turn
 
     def _in_turns(self, lines: dict[Client, list[Waiting]], at: float) -> list[Waiting]:

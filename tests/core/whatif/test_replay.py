@@ -5,6 +5,7 @@ import pytest
 
 from pairproxy.core.accounting.runs import group_runs
 from pairproxy.core.models import ModelName, NodeId, Place, Rates
+from pairproxy.core.policies import POLICIES
 from pairproxy.core.simulator import simulate
 from pairproxy.core.whatif.recording import RecordedRates, Recording, record
 from pairproxy.core.whatif.replay import Changes, NewNode, replay
@@ -83,11 +84,14 @@ def test_twice_as_fast_takes_half_as_long() -> None:
     assert replay(BURST, Changes(faster={"a": 2.0, "b": 2.0})).speedup == pytest.approx(2.0, rel=0.05)
 
 
-def test_another_policy_is_the_production_code_of_that_policy() -> None:
-    """Counting requests, the slow node gets half of them."""
-    found = replay(BURST, Changes(policy="least-busy"))
-    assert found.policy == "least-busy"
+@pytest.mark.parametrize("policy", [name for name in POLICIES if name != "fastest-finish"])
+def test_another_policy_is_the_production_code_of_that_policy(policy: str) -> None:
+    """None ends this burst sooner than the default, and one that stays here uses nothing else."""
+    found = replay(BURST, Changes(policy=policy))
+    assert found.policy == policy
     assert found.speedup <= 1.0
+    assert sum(found.per_node.values()) == 12
+    assert (found.per_node["a"] == 12) == (policy == "local-only")
 
 
 def test_chains_wait_for_their_steps_however_fast_the_nodes_are() -> None:
