@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 TITLES = ("node", "engine", "model", "in use", "prefill", "decode", "")
+MOST_SEEN = 8  # of the nodes that are not paired, in a network of many
 MOST_RUNNING = 8  # requests that are listed: a screen has some 24 lines
 LEFT = frozenset(("node", "engine", "model", ""))
 
@@ -88,7 +89,9 @@ def _summary(found: "Status") -> str:
         if node.models_differ
     ]
     if found.unpaired:
-        lines.append(f"seen, not paired: {', '.join(plain(name) for name in sorted(found.unpaired))}")
+        seen = [plain(name) for name in sorted(found.unpaired)]
+        more = f" and {len(seen) - MOST_SEEN} more" if len(seen) > MOST_SEEN else ""
+        lines.append(f"seen, not paired: {', '.join(seen[:MOST_SEEN])}{more}")
     if found.discovery_problem:
         lines.append(f"discovery: {found.discovery_problem}")
     return "\n".join(lines)

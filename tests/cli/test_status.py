@@ -170,3 +170,14 @@ def test_what_runs_is_listed_by_the_beginning_of_its_id() -> None:
     assert lines[0] == "running: 00000000 m:1b on desk for 1.5 s"
     assert len(lines) == 9
     assert lines[-1] == "and 2 more; `pairproxy status --json` has them all"
+
+
+def test_a_network_of_many_does_not_fill_the_screen() -> None:
+    """The first eight that are seen and not paired; the rest are counted."""
+    node = NodeStatus("N" * 52, "desk", is_self=True, is_up=True, engines=())
+    found = Status("1", node.node, "desk", 1.0, "fastest-finish", False, 0, (node,), (), 0, None, {}, None)
+    seen = [f"NODE{number:04}" for number in range(60)]
+    line = _summary(msgspec.structs.replace(found, unpaired=dict.fromkeys(seen, ""))).splitlines()[-1]
+    assert line == f"seen, not paired: {', '.join(seen[:8])} and 52 more"
+    line = _summary(msgspec.structs.replace(found, unpaired=dict.fromkeys(seen[:8], ""))).splitlines()[-1]
+    assert line.endswith("NODE0007")

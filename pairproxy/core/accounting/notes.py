@@ -22,8 +22,10 @@ def on_work(run: Run, slots: Mapping[NodeId, int], chains: Sequence[Chain], span
     elif len(run.records) == 1:
         yield "A single request: there was nothing to share."
     longest = max((len(chain.steps) for chain in chains), default=0)
-    if run.is_chain or longest == len(run.records):
+    if longest == len(run.records):
         yield "A chain: each step waits for the one before, so more machines cannot help."
+    elif run.is_chain:
+        yield "Each request came when the one before had ended: so more machines cannot help."
     elif chains and run.makespan_s > 0.0 and span_s >= MOSTLY * run.makespan_s:
         yield (
             f"The longest chain alone takes {span_s:.1f} of {run.makespan_s:.1f} s: each of its steps waits"

@@ -25,6 +25,13 @@ def test_a_run_that_is_one_chain_cannot_be_helped() -> None:
     assert said == ["A chain: each step waits for the one before, so more machines cannot help."]
 
 
+def test_requests_that_came_one_by_one_are_not_called_a_chain() -> None:
+    """They need not go on with each other; more machines cannot help all the same."""
+    (run,) = group_runs([served(f"r{step}", 4.0 * step, 4.0 * step, 4.0 * step + 3.0) for step in range(9)])
+    said = [*notes.on_work(run, {A: 1, B: 1}, [], 0.0)]
+    assert said == ["Each request came when the one before had ended: so more machines cannot help."]
+
+
 def test_a_single_replica_and_a_handful_are_said() -> None:
     """Nothing to balance, and nothing to conclude from."""
     assert [*notes.on_work(run_of(3), {A: 1}, [], 0.0)] == [
