@@ -52,6 +52,11 @@ class ChainHomes:
         for model in models:
             self._losses.update(self._planned(model, waiting, at))
 
+    def has_plan(self, request: Request) -> bool:
+        """Whether a request is a step of a chain that was planned."""
+        chain = self._table.of(request.id)
+        return chain is not None and bool(self._losses.get(chain.number))
+
     def priced(self, request: Request, candidates: list[Candidate]) -> list[Candidate]:
         """The candidates of a request with their ``chain_s``."""
         chain = self._table.of(request.id)

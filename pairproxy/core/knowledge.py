@@ -74,7 +74,7 @@ class Knowledge:
 
     def has_place(self, waiting: Waiting, at: float) -> bool:
         """Whether any place works, free or not, that the request may still try."""
-        return any(True for _ in self.pricing.places(waiting.request, waiting.excluded, at))
+        return bool(self.pricing.places(waiting.request, waiting.excluded, at))
 
     def let_go_back(self, waiting: Waiting, at: float) -> bool:
         """Whether only the places are left that a request was taken back from; it may go there again then."""
@@ -86,25 +86,10 @@ class Knowledge:
     def place_finder(self, at: float) -> Callable[[Waiting], bool]:
         """has_place() for the whole queue at one moment.
 
-        Requests that differ in size only are asked about once: where a larger one fits, a smaller one does.
+        Until the queue is planned: so requests of one kind are looked at once (Holders.hold).
         """
-        largest: dict[tuple[object, ...], int] = {}
-
-        def has_place(waiting: Waiting) -> bool:
-            request = waiting.request
-            kind = (
-                request.model, request.path, request.engine, request.local_only, request.stays, request.needs,
-                request.coding, request.context_tokens, request.origin, frozenset(waiting.excluded),
-            )  # fmt: skip
-            size = request.prompt_tokens + (request.max_output_tokens or 0)
-            if size <= largest.get(kind, -1):
-                return True
-            found = self.has_place(waiting, at)
-            if found:
-                largest[kind] = size
-            return found
-
-        return has_place
+        self.pricing.holders.hold()
+        return lambda waiting: self.has_place(waiting, at)
 
     def is_here(self, request: RequestId) -> bool:
         """Whether a request by this id waits or holds a slot: a second one would be counted as the first."""

@@ -8,8 +8,9 @@ from random import Random
 from pairproxy.core.asking import Asking
 from pairproxy.core.chain_homes import ChainHomes
 from pairproxy.core.errors import ModelNotFound, PairproxyError, SlotsTaken
+from pairproxy.core.glance import Ahead
 from pairproxy.core.models import Candidate, Decision, ModelName, Place, Request
-from pairproxy.core.policies import CONCURRENCY_THRESHOLD, POLICIES, PREFIX_LENGTH, Asked
+from pairproxy.core.policies import BY_FINISH, CONCURRENCY_THRESHOLD, POLICIES, PREFIX_LENGTH, Asked
 from pairproxy.core.pricing import Pricing
 from pairproxy.core.queue import Waiting
 
@@ -24,6 +25,23 @@ class Placed:
 
 
 MOST_USED = 1024  # places of which it is remembered when they were picked last; a cluster has tens
+
+
+class _Walk:
+    """What one walk over the queue knows, and how it is filled while it goes on."""
+
+    def __init__(self, pricing: Pricing, queue: list[Waiting], at: float) -> None:
+        self.at = at
+        self.occupancies = pricing.occupancies(at)
+        self.risks = pricing.risks(queue, self.occupancies, at)
+        self.glance = pricing.glance(self.risks, self.occupancies, at)
+        self.held: list[Place] = []  # where a free slot was not used for want of a promise
+        self._free = list(self.occupancies.values())
+
+    def has_free(self) -> bool:
+        """Whether any slot is still free now."""
+        self._free = [occupancy for occupancy in self._free if occupancy.wait_s <= 0.0]
+        return bool(self._free)
 
 
 class Planner:
@@ -42,6 +60,7 @@ class Planner:
     ) -> None:
         self._name = policy
         self._policy = POLICIES[policy]
+        self._is_by_finish = policy in BY_FINISH
         self._pricing = pricing
         self._asking = asking
         self._chains = chains
@@ -58,36 +77,55 @@ class Planner:
         A pick that is busy is noted in the plan, so that whoever stands behind reckons with it.
         """
         queue = list(queue)
-        occupancies = self._pricing.occupancies(at) if queue else {}
-        risks = self._pricing.risks(queue, occupancies, at) if queue else None
-        held: list[Place] = []
+        walk = _Walk(self._pricing, queue, at) if queue else None
         self._asking.begin()
         self._pricing.backlog.begin(at)
+        self._pricing.holders.hold()
         self._chains.settle(queue, at)
         placed: list[Placed] = []
         rest: deque[Waiting] = deque()
         for waiting in queue:
-            candidates = []
-            if any(occupancy.wait_s <= 0.0 for occupancy in occupancies.values()):
-                self._pricing.backlog.take_turns(occupancies, at)
-                candidates = self._pricing.candidates(waiting.request, waiting.excluded, occupancies, at)
-            if not candidates or risks is None:
+            one = self._planned(waiting, walk) if walk is not None else None
+            if one is None:
                 rest.append(waiting)
-                continue
-            candidates = risks.priced(waiting.request, self._pricing.lengths(waiting.request), candidates)
-            candidates = self._chains.priced(waiting.request, candidates)
-            pick, reason = self._policy(candidates, self._asked(waiting.request))
-            if pick.is_free and self._asking.may_send(pick.place, at):
-                placed.append(self._place(waiting, candidates, pick, reason))
             else:
-                rest.append(waiting)
-                self._asking.wish(pick.place, waiting.request)
-                if pick.is_free:
-                    held.append(pick.place)
-            occupancies[pick.place].take(pick.load_s + pick.prefill_s, pick.alone_s)
-        self._asking.end(held)
-        self.settles_at = risks.settles_at if risks is not None else None
+                placed.append(one)
+        self._pricing.holders.let_go()
+        self._asking.end(walk.held if walk is not None else ())
+        self.settles_at = walk.risks.settles_at if walk is not None else None
         return placed, rest
+
+    def _planned(self, waiting: Waiting, walk: "_Walk") -> Placed | None:
+        """Where the next request goes now; None: it waits, and the plan knows where."""
+        request, occupancies, at = waiting.request, walk.occupancies, walk.at
+        walk.risks.turn_to_next()
+        if not walk.has_free():
+            return None
+        self._pricing.backlog.take_turns(occupancies, at)
+        ahead = self._ahead(waiting, walk)
+        if ahead is not None:
+            self._asking.wish(ahead.occupancy.place, request)
+            ahead.occupancy.take(ahead.before_s, ahead.alone_s)
+            return None
+        candidates = self._pricing.candidates(request, waiting.excluded, occupancies, at)
+        if not candidates:
+            return None
+        candidates = walk.risks.priced(request, self._pricing.lengths(request), candidates)
+        candidates = self._chains.priced(request, candidates)
+        pick, reason = self._policy(candidates, self._asked(request))
+        occupancies[pick.place].take(pick.load_s + pick.prefill_s, pick.alone_s)
+        if pick.is_free and self._asking.may_send(pick.place, at):
+            return self._place(waiting, candidates, pick, reason)
+        self._asking.wish(pick.place, request)
+        if pick.is_free:
+            walk.held.append(pick.place)
+        return None
+
+    def _ahead(self, waiting: Waiting, walk: "_Walk") -> Ahead | None:
+        """Where it would wait, if that is all there is to know of it."""
+        if not self._is_by_finish or self._chains.has_plan(waiting.request):
+            return None
+        return walk.glance.ahead(waiting.request, waiting.excluded, self._pricing.lengths(waiting.request))
 
     def admit(self, waiting: Waiting, at: float) -> Placed | PairproxyError:
         """Place a peer's request in a slot that is free now; else answer why it cannot be."""

@@ -154,3 +154,6 @@ POLICIES: dict[str, Policy] = {
     "random": at_random,
     "local-only": local_only,
 }
+
+BY_FINISH = frozenset({"fastest-finish", "local-only"})
+"""Those that pick the smallest sum of seconds: of what is no smaller nothing else need be known."""

@@ -45,7 +45,9 @@ def size_of(kind: str, slots: int, context_tokens: int | None, cache_tokens: int
 
 def matched(prefix: Prefix, held: Container[int]) -> int:
     """How many blocks of a prompt are held; those are its first ones, so a bisection finds the last."""
-    low, high = 0, len(prefix)
+    if not prefix or prefix[0] not in held:
+        return 0  # nearly every prompt at nearly every place
+    low, high = 1, len(prefix)
     while low < high:
         middle = (low + high + 1) // 2
         if prefix[middle - 1] in held:

@@ -1,18 +1,17 @@
 """The candidates of a request: every place that holds its replica, priced in seconds."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from pairproxy.core import gates, replicas
 from pairproxy.core.affinity import Affinity
 from pairproxy.core.avoidance import Avoidance
 from pairproxy.core.backlog import Backlog
 from pairproxy.core.bursts import Bursts
-from pairproxy.core.dialects import routes
-from pairproxy.core.documents import EngineReport, EngineState, ReplicaState
+from pairproxy.core.glance import Glance
+from pairproxy.core.holders import Found, Holders
 from pairproxy.core.lengths import Lengths
 from pairproxy.core.local import LocalEngines
-from pairproxy.core.models import Candidate, ModelName, NodeId, Place, Rates, Replica, Request
+from pairproxy.core.models import Candidate, ModelName, NodeId, Place, Rates, Request
 from pairproxy.core.nodes import NodeTable
 from pairproxy.core.plan import Occupancy, price
 from pairproxy.core.prefix_view import PrefixView
@@ -21,8 +20,6 @@ from pairproxy.core.queue import Waiting
 from pairproxy.core.risk import Risks
 from pairproxy.core.running import RunningTable
 
-Holder = tuple[Place, EngineReport | EngineState, ReplicaState]
-"""A place with its engine and the replica there."""
 KnownPlaces = dict[Place, tuple[int, dict[ModelName, Rates]]]
 """Each place with its slots, and its rates for every model it holds."""
 
@@ -47,7 +44,7 @@ class Pricing:
         self._promises = promises
         self._is_rescued = is_rescued
         self.bursts = Bursts()
-        self.runners = gates.Runners()
+        self.holders = Holders(local, nodes)
         self.backlog = Backlog(local, nodes)
         self.affinity = Affinity()
         self.prefixes = PrefixView(local.own, local, nodes, running)
@@ -93,6 +90,10 @@ class Pricing:
         running = [(one, self.lengths(one.request)) for one in self._running]
         return Risks(self.bursts, len(queue), running, occupancies, at, self._is_rescued)
 
+    def glance(self, risks: Risks, occupancies: dict[Place, Occupancy], at: float) -> Glance:
+        """Who waits in any case, for one walk over the queue."""
+        return Glance(self.holders, self._avoidance, self.prefixes, risks, occupancies, at)
+
     def lengths(self, request: Request) -> Lengths:
         """How long its reply may be."""
         return self._local.costs.expected_lengths(request)
@@ -109,7 +110,7 @@ class Pricing:
             if state.is_loaded:
                 cached = self.prefixes.cached_tokens(request, place, occupancy.wait_s)
             candidate = price(occupancy, state, request.prompt_tokens, output, cached)
-            if candidate.load_s > 0.0 and self.runners.evicts(request, place):
+            if candidate.load_s > 0.0 and self.holders.runners.evicts(request, place):
                 # Somebody will want back what is thrown out: a place that loses nothing is the better one.
                 candidate = replace(candidate, margin_s=candidate.margin_s + candidate.load_s)
             if not self._avoidance.is_avoided(place, at):
@@ -118,62 +119,9 @@ class Pricing:
                 last_resort.append(candidate)
         return self.affinity.priced(request, priced or last_resort, at)
 
-    def places(
-        self, request: Request, excluded: Collection[Place], at: float
-    ) -> Iterator[tuple[Place, ReplicaState]]:
-        """Places with the request's replica that can serve it. This node's come first.
-
-        A peer's request, and one that must stay here, sees this node only; a peer's, the engine it chose. A
-        model that nobody lists goes to the engine whose port was called: its answer is the authoritative one.
-        A loaded replica that would have to be loaded anew for this request counts as cold.
-        """
-        exactly = routes.is_embedding(request.path)
-        here, there = self._here(request), self._there(request, at)
-        wanted = _wanted(here, there, exactly)
-        for place, engine, state in here + there:
-            if place in excluded or wanted is None:
-                continue
-            if not replicas.is_same(wanted, state.replica, exactly=exactly):
-                continue
-            has_to_load = not state.is_loaded or self.runners.has_to_reload(
-                request, place, engine.kind, state.replica
-            )
-            yield place, replace(state, is_loaded=False) if has_to_load and state.is_loaded else state
-
-    def _here(self, request: Request) -> list[Holder]:
-        """This node's engines that can serve it; the called one is asked whatever we think of it."""
-        called, enough_tokens = request.engine, self._called_window(request)
-        found: list[Holder] = [
-            one for one in self._local.places(request.model, called) if _may_run(request, one, enough_tokens)
-        ]
-        if not found and called is not None and request.origin is None and not self._is_elsewhere(request):
-            found = [*self._local.unlisted(request.model, called)]
-        return found
-
-    def _there(self, request: Request, at: float) -> list[Holder]:
-        """The peers' engines that can serve it."""
-        if _must_stay(request):
-            return []
-        enough_tokens = self._called_window(request)
-        holders = self._nodes.healthy_replicas(request.model, at)
-        return [one for one in holders if _fits(request, one, enough_tokens)]
-
-    def _is_elsewhere(self, request: Request) -> bool:
-        """Whether anything but this node's engines that answer could serve it: a peer, a silent engine here.
-
-        Also a peer that does not answer just now: both may come back in a moment.
-        """
-        if any(_may_run(request, one, None) for one in self._local.lost_places(request.model)):
-            return True
-        if _must_stay(request):
-            return False
-        return any(_fits(request, one, None) for one in self._nodes.replicas(request.model))
-
-    def _called_window(self, request: Request) -> int | None:
-        """The window of the engine that was called, if it is known."""
-        for place, _, state in self._local.places(request.model, request.engine):
-            return state.replica.context_tokens if place.engine == request.engine else None
-        return None
+    def places(self, request: Request, excluded: Collection[Place], at: float) -> Found:
+        """Where it may run (Holders.places)."""
+        return self.holders.places(request, excluded, at)
 
     def known_places(self, at: float) -> KnownPlaces:
         """Every healthy place: its slots, and the rates of each model it holds."""
@@ -189,7 +137,7 @@ class Pricing:
 
     def is_known(self, request: Request) -> bool:
         """Whether any node, also one that does not answer just now, could serve it."""
-        return bool(self._here(request)) or self._is_elsewhere(request)
+        return self.holders.is_known(request)
 
     def rates(self, place: Place, model: ModelName) -> Rates:
         """The rates of a model at a place, the best known."""
@@ -213,47 +161,3 @@ def _occupancy(
     beta = max((one.beta for one in rates), default=0.0)
     slowness = 1.0 + beta * max(len(works) + len(others_s) - 1, 0)
     return Occupancy.of(place, slots, beta, works + [one / slowness for one in others_s], reading)
-
-
-def _must_stay(request: Request) -> bool:
-    return request.origin is not None or request.local_only or request.stays is not None
-
-
-def _may_run(request: Request, own: Holder, enough_tokens: int | None) -> bool:
-    """Whether an engine of this node may get it: the called one, whatever it is, or one that fits."""
-    called = request.engine
-    if own[0].engine == called:
-        return True
-    is_bound = called is not None and (request.origin is not None or request.stays is not None)
-    return not is_bound and _fits(request, own, enough_tokens)
-
-
-def _fits(request: Request, holder: Holder, enough_tokens: int | None) -> bool:
-    _, engine, state = holder
-    return gates.fits(request, engine.kind, engine.version, state.replica, enough_tokens)
-
-
-def _wanted(here: list[Holder], there: list[Holder], exactly: bool) -> Replica | None:
-    """The content that a request of this node gets: this machine's own, else the one that most slots hold.
-
-    An alias says which content is meant only where nothing else does. ``exactly``: the called engine says it.
-    """
-    if exactly and here:
-        return here[0][2].replica
-    own = [one for one in here if not replicas.is_alias(one[2].replica)]
-    others = [one for one in there if not replicas.is_alias(one[2].replica)]
-    if own or not others:
-        first = own or here
-        return first[0][2].replica if first else _widest(there)
-    return _widest(others)
-
-
-def _widest(holders: list[Holder]) -> Replica | None:
-    """The replica that is the same as those on most slots."""
-    weights = {
-        one[2].replica: sum(
-            engine.slots for _, engine, state in holders if replicas.is_same(one[2].replica, state.replica)
-        )
-        for one in holders
-    }
-    return max(weights, key=lambda replica: (weights[replica], replica.identity), default=None)

@@ -11,8 +11,9 @@ Lengths are taken as log-normal, as those of published chat traffic are (Lengths
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from pairproxy.core.bursts import Burst, Bursts
 from pairproxy.core.lengths import MOST_DEVIATIONS, Lengths, Unlikely
@@ -24,6 +25,13 @@ ACCEPTED = 0.3  # the most at which no burst in a hundred ended late (docs/sched
 ALIKE_SPREAD = 0.1  # of the logarithm of their lengths, at most: equal tasks have about equal replies
 LUCK = 0.3  # over the root of how many are ahead at home: this part of their time may be missing
 SLOWER = 1.05  # times the seconds of a mean reply at home: such a place is a slower one
+
+
+class Bound(NamedTuple):
+    """A reply ``times`` as long as the mean ends at home so many seconds from now."""
+
+    times: float
+    ends_s: float
 
 
 class Risks:
@@ -47,72 +55,93 @@ class Risks:
         self._under_way: dict[tuple[Place, ModelName], float] = {}
         self.settles_at: float | None = None  # when something may be sent away that may not yet
 
-    def priced(self, request: Request, lengths: Lengths, candidates: list[Candidate]) -> list[Candidate]:
-        """The candidates of the next request of the queue with their ``margin_s``."""
+    def turn_to_next(self) -> None:
+        """What follows is about the next request of the queue."""
         self._behind -= 1
-        burst = self._bursts.of(request)
-        if not burst.is_fan_out or len(candidates) < 2 or request.max_output_tokens == 0:
-            return candidates  # a reply without a token (an embedding) is never long
-        home = min(candidates, key=lambda one: self._all_s(one, burst.size))
-        if self._is_rescued and home.slots == 1 and not request.is_streaming:
-            return candidates  # a straggler is taken back home in time (core.rescue)
-        unlikely = self._unlikely(request, lengths)
-        return [self._judged(one, home, burst, unlikely, lengths, request) for one in candidates]
 
-    def _judged(
-        self,
-        one: Candidate,
-        home: Candidate,
-        burst: Burst,
-        unlikely: Unlikely,
-        lengths: Lengths,
-        request: Request,
-    ) -> Candidate:
+    def burst_of(self, request: Request) -> Burst | None:
+        """The burst that a long reply to the request may hold up; None: there is none."""
+        burst = self._bursts.of(request)
+        # A reply without a token (an embedding) is never long.
+        return burst if burst.is_fan_out and request.max_output_tokens != 0 else None
+
+    def priced(self, request: Request, lengths: Lengths, candidates: list[Candidate]) -> list[Candidate]:
+        """The candidates of a request with their ``margin_s``."""
+        burst = self.burst_of(request)
+        if burst is None or len(candidates) < 2:
+            return candidates
+        home = min(candidates, key=lambda one: self._all_s(one, burst.size))
+        bounds = self.bounds(request, lengths, burst, home)
+        if not bounds:
+            return candidates
+        return [self._judged(one, home, burst, bounds) for one in candidates]
+
+    def bounds(self, request: Request, lengths: Lengths, burst: Burst, home: Candidate) -> tuple[Bound, ...]:
+        """What another place must keep to get the request of a burst. Nothing: any place may get it.
+
+        The first is for a burst of any state, the second (if there is one) for one that is all here.
+        """
+        if self._is_rescued and home.slots == 1 and not request.is_streaming:
+            return ()  # a straggler is taken back home in time (core.rescue)
+        unlikely = self._unlikely(request, lengths)
+        mean = min(lengths.mean(request.max_output_tokens), unlikely.mean)
+        limit = math.inf if request.max_output_tokens is None else float(request.max_output_tokens)
+        there = self._occupancies[home.place]
+        # The wait at home may turn out to be shorter than expected.
+        luck = LUCK * (0.0 if unlikely.spread <= ALIKE_SPREAD else 1.0) / math.sqrt(max(there.in_flight, 1))
+        wait_s, before_s = home.wait_s * (1.0 - luck), home.load_s + home.prefill_s
+
+        def bound(deviations: float) -> Bound:
+            times = min(unlikely.tokens(deviations), limit) / mean
+            return Bound(times, wait_s + there.lasts_s(before_s, home.alone_s * times))
+
+        most = bound(MOST_DEVIATIONS)
+        allowed = ACCEPTED * self._gain_s(home) / self._whole_s(home, burst) - self._outstanding(
+            home, request
+        )
+        return (most, bound(unlikely.deviations(allowed))) if allowed > 0.0 else (most,)
+
+    def keeps(self, bound: Bound, there: Occupancy, before_s: float, alone_s: float) -> bool:
+        """Whether a long reply would end there, in full company, before it would have ended at home."""
+        company = min(there.slots, there.in_flight + 1 + self._behind)
+        slowness = 1.0 + there.beta * (company - 1)
+        return before_s + alone_s * bound.times * slowness <= bound.ends_s
+
+    def _judged(self, one: Candidate, home: Candidate, burst: Burst, bounds: tuple[Bound, ...]) -> Candidate:
         if one is home or not one.is_free or one.finish_s >= home.finish_s:
             return one
-        is_late = self._lateness(one, home, unlikely, lengths.mean(request.max_output_tokens), request)
-        if not is_late(MOST_DEVIATIONS):
+        keeps = [
+            self.keeps(bound, self._occupancies[one.place], one.load_s + one.prefill_s, one.alone_s)
+            for bound in bounds
+        ]
+        if keeps[0]:
             return one
-        gain_s = home.alone_s * self._slowness(home.place, home.slots) / home.slots
-        whole_s = self._at - burst.began_at + max(self._all_s(home, burst.size), gain_s)
-        allowed = ACCEPTED * gain_s / whole_s - self._outstanding(home, request)
-        if allowed > 0.0 and not is_late(unlikely.deviations(allowed)):
+        if keeps[-1]:
             if burst.settles_at() <= self._at:
                 return one
             self.settles_at = min(burst.settles_at(), self.settles_at or math.inf)
-        return replace(one, margin_s=home.finish_s - one.finish_s + home.margin_s + gain_s)
+        return replace(one, margin_s=home.finish_s - one.finish_s + home.margin_s + self._gain_s(home))
+
+    def _gain_s(self, home: Candidate) -> float:
+        """Seconds that a burst is over sooner for each request that goes elsewhere."""
+        return home.alone_s * self._slowness(home.place, home.slots) / home.slots
+
+    def _whole_s(self, home: Candidate, burst: Burst) -> float:
+        return self._at - burst.began_at + max(self._all_s(home, burst.size), self._gain_s(home))
 
     def _unlikely(self, request: Request, lengths: Lengths) -> Unlikely:
         return lengths.unlikely(ALIKE_SPREAD if self._bursts.of(request).is_alike else math.inf)
 
     def _all_s(self, one: Candidate, count: int) -> float:
         """Seconds that ``count`` requests like it would take at its place alone."""
-        company = min(count, one.slots)
-        rounds = max(1.0, count / one.slots)
-        return one.load_s + one.alone_s * self._slowness(one.place, company) * rounds + one.read_s * count
+        return one.load_s + one.alone_s * self.rounds(one.place, one.slots, count) + one.read_s * count
+
+    def rounds(self, place: Place, slots: int, count: int) -> float:
+        """How many times as long as one alone ``count`` requests decode at a place alone."""
+        return self._slowness(place, min(count, slots)) * max(1.0, count / slots)
 
     def _slowness(self, place: Place, company: int) -> float:
         return 1.0 + self._occupancies[place].beta * (company - 1)
-
-    def _lateness(
-        self, one: Candidate, home: Candidate, unlikely: Unlikely, mean: float, request: Request
-    ) -> Callable[[float], bool]:
-        """Whether a reply so many deviations above the middle ends there later than it would have at home.
-
-        The wait at home may turn out to be shorter than expected.
-        """
-        there = self._occupancies[home.place]
-        luck = LUCK * (0.0 if unlikely.spread <= ALIKE_SPREAD else 1.0) / math.sqrt(max(there.in_flight, 1))
-        wait_s, mean = home.wait_s * (1.0 - luck), min(mean, unlikely.mean)
-        slowness = self._slowness(one.place, min(one.slots, one.in_flight + 1 + self._behind))
-        limit = math.inf if request.max_output_tokens is None else float(request.max_output_tokens)
-
-        def is_late(deviations: float) -> bool:
-            times = min(unlikely.tokens(deviations), limit) / mean
-            ends_s = one.load_s + one.prefill_s + one.alone_s * times * slowness
-            return ends_s > wait_s + there.lasts_s(home.load_s + home.prefill_s, home.alone_s * times)
-
-        return is_late
 
     def _outstanding(self, home: Candidate, request: Request) -> float:
         """The chance that a reply under way at a slower place ends after what is to be done at home.

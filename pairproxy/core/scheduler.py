@@ -4,8 +4,8 @@ The rule, in the order of the code:
 
 1. A request from a peer runs here, now, or is refused: it is never queued and never sent on.
 2. A request of this machine waits in the one queue there is. On every event the plan walks the queue in
-   its order (core.queue), and prices each request at every place that holds its replica: waiting + load + prefill +
-   decode seconds. The policy picks one.
+   its order (core.queue), and prices each request at every place that holds its replica: waiting + load +
+   prefill + decode seconds. The policy picks one.
 3. A pick that is free now is dispatched. A pick that is busy is only noted in the plan: the request stays
    queued, where it can still go anywhere. So a slow free node stays idle unless using it finishes sooner.
 4. An engine never holds more of our requests than its slots; a slot is charged until its engine is known
@@ -237,7 +237,7 @@ class Scheduler:
         rates, is_cold = pricing.rates(pick.place, request.model), pick.load_s > 0.0
         self._knows.served[request.id] = waiting
         self._knows.chains.sent(request.id, pick.place)
-        pricing.runners.sent(pick.place, request)
+        pricing.holders.runners.sent(pick.place, request)
         pricing.affinity.sent(request, pick, at)
         held = 0
         if pick.place.node == self.own:

@@ -207,7 +207,7 @@ def test_what_a_reload_throws_out_counts_too() -> None:
     known.local.report(report(kind="ollama", context_tokens=4096))
     known.nodes.report(document(B, kind="ollama", context_tokens=4096, rates=PRIORS["ollama"]), 0.0)
     asked = ask("r", engine=GPU, path="/api/chat", context_tokens=8192, runner="num_ctx=8192")
-    known.pricing.runners.sent(at(A), asked)
+    known.pricing.holders.runners.sent(at(A), asked)
     other = replace(asked, context_tokens=32768, runner="num_ctx=32768")
     found = known.pricing.candidates(other, (), known.pricing.occupancies(0.0), 0.0)
     assert {one.place: (one.load_s, one.margin_s) for one in found} == {at(A): (5.0, 5.0), at(B): (5.0, 0.0)}
