@@ -46,20 +46,25 @@ def whatif(
         typer.echo(f"replaying {len(recording.requests)} requests: up to a minute", err=True)
     found = _replayed(recording, changes)
     if as_json:
-        import msgspec
-
-        told = {
-            "replayed": found,
-            "model_error": found.model_error,
-            "is_credible": found.is_credible,
-            "speedup": found.speedup,
-            "speedup_best": found.speedup_best,
-        }
-        typer.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+        typer.echo(_document(found))
         return
     out = console()
     for line in _lines(recording, found, bool(add or remove or faster or policy)):
         out.print(line, markup=False)
+
+
+def _document(found: "Replayed") -> str:
+    """All that is printed, as JSON."""
+    import msgspec
+
+    told = {
+        "replayed": found,
+        "model_error": found.model_error,
+        "is_credible": found.is_credible,
+        "speedup": found.speedup,
+        "speedup_best": found.speedup_best,
+    }
+    return msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
 
 
 def _replayed(recording: "Recording", changes: "Changes") -> "Replayed":
