@@ -60,7 +60,7 @@ class Affinity:
                 del self._placed[next(iter(self._placed))]
 
     def _spread(self, candidates: Sequence[Candidate], at: float) -> list[Candidate]:
-        prices = [candidate.finish_s + candidate.margin_s for candidate in candidates]
+        prices = [candidate.finish_s + candidate.margin_s + candidate.delay_s for candidate in candidates]
         cheapest = min(range(len(prices)), key=prices.__getitem__)
         margin = min(prices[cheapest] * BAND + BAND_S, candidates[cheapest].prefill_s)
         near = [index for index, price in enumerate(prices) if price <= prices[cheapest] + margin]

@@ -73,6 +73,13 @@ class Bursts:
         """What a request is part of; None: that was not looked at yet, or is over."""
         return self._known.get(_key(request))
 
+    def held_up_by(self, request: Request) -> Burst | None:
+        """The burst that a long reply to a request may hold up; None: there is none."""
+        burst = self.find(request)
+        # A reply without a token (an embedding) is never long.
+        is_one = burst is not None and burst.is_fan_out and request.max_output_tokens != 0
+        return burst if is_one else None
+
     def update(self, queue: Iterable[Waiting], running: Iterable[Running]) -> None:
         """Look at all that waits and runs now."""
         known = self._known

@@ -174,9 +174,12 @@ class Glance:
 def _priced(one: _Sight, needs: _Needs) -> tuple[float, float, float]:
     """(the price, seconds before it decodes, seconds of decoding alone); see core.affinity for the former."""
     alone_s, occupancy = needs.output / one.decode, one.occupancy
-    prefill_s = occupancy.reading_s(needs.read_s(one))
+    read_s = needs.read_s(one)
+    prefill_s = occupancy.reading_s(read_s)
     before_s = one.load_s + prefill_s
     price_s = occupancy.wait_s + occupancy.lasts_s(before_s, alone_s) + one.evicts_s
+    if needs.burst is None:
+        price_s += prefill_s - read_s
     if needs.best:
         held = needs.held[one.number]
         if held < ABOUT_BEST * needs.best:

@@ -169,7 +169,7 @@ class Candidate:
     affinity_s: float = (
         0.0  # for prefill that would be done a second time while another place holds the prefix
     )
-    delay_s: float = 0.0  # by which what runs there already would end later
+    delay_s: float = 0.0  # by which those that read their prompts there now would end later
     chain_s: float = 0.0  # what the rest of its chain would take longer here than at the best place
     called: str | None = None  # Replica.called
 

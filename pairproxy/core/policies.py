@@ -46,7 +46,7 @@ def fastest_finish(candidates: Sequence[Candidate], asked: Asked) -> tuple[Candi
     then one node alone would have been faster.
     """
     homes = _homes(candidates, asked.turn)
-    best = min(homes, key=lambda candidate: candidate.finish_s + candidate.margin_s + candidate.affinity_s)
+    best = min(homes, key=lambda one: one.finish_s + one.margin_s + one.affinity_s + one.delay_s)
     if len(homes) < len(candidates):
         return best, f"its chain goes on here, this step until {best.finish_s:.2f} s from now"
     return best, f"finishes first, in {best.finish_s:.2f} s"

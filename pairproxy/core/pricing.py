@@ -110,6 +110,8 @@ class Pricing:
             if state.is_loaded:
                 cached = self.prefixes.cached_tokens(request, place, occupancy.wait_s)
             candidate = price(occupancy, state, request.prompt_tokens, output, cached)
+            if self.bursts.held_up_by(request) is None:
+                candidate = replace(candidate, delay_s=candidate.prefill_s - candidate.read_s)
             if candidate.load_s > 0.0 and self.holders.runners.evicts(request, place):
                 # Somebody will want back what is thrown out: a place that loses nothing is the better one.
                 candidate = replace(candidate, margin_s=candidate.margin_s + candidate.load_s)

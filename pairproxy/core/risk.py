@@ -61,9 +61,7 @@ class Risks:
 
     def burst_of(self, request: Request) -> Burst | None:
         """The burst that a long reply to the request may hold up; None: there is none."""
-        burst = self._bursts.of(request)
-        # A reply without a token (an embedding) is never long.
-        return burst if burst.is_fan_out and request.max_output_tokens != 0 else None
+        return self._bursts.held_up_by(request)
 
     def priced(self, request: Request, lengths: Lengths, candidates: list[Candidate]) -> list[Candidate]:
         """The candidates of a request with their ``margin_s``."""

@@ -47,8 +47,8 @@ class Running:
         if self.first_byte_at is not None and self.request.is_streaming:
             reading_s, tokens = 0.0, lengths.remaining(self.written_tokens(), limit)
         else:
-            ran_s = at - self.dispatched_at
-            reading_s = max(self.request.prompt_tokens / self.rates.prefill - ran_s, 0.0)
+            load_s = self.rates.load_s if self.was_cold else 0.0
+            reading_s = max(load_s + self.reads_s - self.reading_s, 0.0)
             tokens = lengths.mean(limit)
         return reading_s, max(reading_s + tokens / self.rates.decode, self._hangs_s(at))
 

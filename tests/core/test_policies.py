@@ -45,6 +45,13 @@ def candidate(
     return Candidate(at(NodeId(name)), wait, 0.0, 0.0, service, in_flight, slots, margin)
 
 
+def test_who_would_hold_up_readers_goes_where_nobody_reads() -> None:
+    """Unless that is slower by more than they would lose."""
+    held_up = replace(candidate("a", service=1.0), delay_s=0.5)
+    assert fastest_finish([held_up, candidate("b", service=1.4)], asked())[0].place.node == "b"
+    assert fastest_finish([held_up, candidate("b", service=1.6)], asked())[0].place.node == "a"
+
+
 def test_fastest_finish_counts_waiting_and_working() -> None:
     """A place that is busy may still be the first to finish."""
     slow, busy = candidate("slow", service=9.0), candidate("busy", wait=3.0, service=2.0)

@@ -13,7 +13,7 @@ from pairproxy.core.nodes import NodeTable
 from pairproxy.core.pricing import Pricing
 from pairproxy.core.promises import PromiseBook
 from pairproxy.core.running import RunningTable
-from tests.core.told import FAST, GPU, SLOW, A, B, C, M, ask, at, document, report
+from tests.core.told import FAST, GPU, SLOW, A, B, C, M, Told, ask, at, document, only_dispatch, report
 
 OTHER = EngineId("other")
 
@@ -211,3 +211,13 @@ def test_what_a_reload_throws_out_counts_too() -> None:
     other = replace(asked, context_tokens=32768, runner="num_ctx=32768")
     found = known.pricing.candidates(other, (), known.pricing.occupancies(0.0), 0.0)
     assert {one.place: (one.load_s, one.margin_s) for one in found} == {at(A): (5.0, 5.0), at(B): (5.0, 0.0)}
+
+
+def test_a_single_request_pays_for_those_whose_reading_it_holds_up() -> None:
+    """They lose as much as it does; one that waits for a slot, or is alone there, holds up none."""
+    told = Told(slots=2, speed=FAST)
+    told.arrives(ask("r1", prompt=2000, client="x"))
+    candidates = only_dispatch(told.arrives(ask("r2", prompt=500, client="y"))).decision.candidates
+    assert [(one.read_s, one.prefill_s, one.delay_s) for one in candidates] == [
+        pytest.approx((0.5, 1.0, 0.5), rel=0.01)
+    ]

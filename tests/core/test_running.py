@@ -30,7 +30,8 @@ def test_what_is_left_is_what_others_of_its_kind_had_left() -> None:
     one = running("r")  # 100 tokens in 0.1 s, at most 100 out at 100 a second
     lengths = Lengths([40, 80, 80] * 60)
     assert one.left_s(lengths, 0.0) == pytest.approx((0.1, 0.1 + 66.7 / 100), rel=0.01)
-    assert one.left_s(lengths, 0.05)[0] == pytest.approx(0.05)
+    one.reading_s = 0.05  # of its own: half of what passed, if another was read beside it
+    assert one.left_s(lengths, 0.1)[0] == pytest.approx(0.05)
     one.first_byte_at = 0.1
     one.company_s = {1: 0.1, 2: 0.1 * 1.15}
     assert one.left_s(lengths, 0.315) == pytest.approx((0.0, 46.7 / 100), rel=0.01)
@@ -43,6 +44,7 @@ def test_a_reply_in_one_piece_is_not_known_to_have_begun() -> None:
     """Its first byte is its end; until then all of it may be to come."""
     one = running("r")
     one.request = replace(one.request, is_streaming=False)
+    one.reading_s = 0.5
     assert one.left_s(Lengths([80] * 100), 0.5)[1] == pytest.approx(0.8, rel=0.02)
 
 
