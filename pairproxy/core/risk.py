@@ -4,8 +4,8 @@ A burst is over when its last reply is. At its home, the place that would be don
 long reply hurts least; on a slower one it holds up everything, and one node alone would have been faster.
 So another place is asked: how likely is a reply so long that it ends there, in full company, after it would
 have ended at home? That chance may be ACCEPTED times the part of the burst's time that is gained by sending
-one request away; beyond, the candidate's margin makes home the better one. Requests that are not part of a
-burst go by what is expected alone.
+one request away, and less in a burst of more than SMALL; beyond, the candidate's margin makes home the better
+one. Requests that are not part of a burst go by what is expected alone.
 
 Lengths are taken as log-normal, as those of published chat traffic are (Lengths.unlikely).
 """
@@ -21,7 +21,8 @@ from pairproxy.core.models import Candidate, ModelName, Place, Request
 from pairproxy.core.plan import Occupancy
 from pairproxy.core.running import Running
 
-ACCEPTED = 0.3  # the most at which no burst in a hundred ended late (docs/scheduling.md: what was tried)
+ACCEPTED = 0.3  # the most at which no burst in two hundred ended late (docs/scheduling.md: what was tried)
+SMALL = 8.0  # requests; of a larger burst more are sent away, and what is accepted is shared among them
 ALIKE_SPREAD = 0.1  # of the logarithm of their lengths, at most: equal tasks have about equal replies
 LUCK = 0.3  # over the root of how many are ahead at home: this part of their time may be missing
 SLOWER = 1.05  # times the seconds of a mean reply at home: such a place is a slower one
@@ -94,9 +95,9 @@ class Risks:
             return Bound(times, wait_s + there.lasts_s(before_s, home.alone_s * times))
 
         most = bound(MOST_DEVIATIONS)
-        allowed = ACCEPTED * self._gain_s(home) / self._whole_s(home, burst) - self._outstanding(
-            home, request
-        )
+        accepted = ACCEPTED * min(1.0, SMALL / burst.most)
+        gained = self._gain_s(home) / self._whole_s(home, burst)
+        allowed = accepted * gained - self._outstanding(home, request)
         return (most, bound(unlikely.deviations(allowed))) if allowed > 0.0 else (most,)
 
     def keeps(self, bound: Bound, there: Occupancy, before_s: float, alone_s: float) -> bool:
