@@ -41,7 +41,8 @@ class Looking:
 
 def price(candidate: Candidate) -> tuple[float, float]:
     """What fastest-finish compares: what the chain loses, then seconds."""
-    return candidate.chain_s, candidate.finish_s + candidate.margin_s + candidate.affinity_s
+    risks_s = candidate.margin_s + candidate.affinity_s + candidate.delay_s
+    return candidate.chain_s, candidate.finish_s + risks_s
 
 
 class Watched(Storm):
