@@ -60,8 +60,13 @@ class Avoidance:
         return avoided is not None and avoided.until > at
 
     def is_held_back(self, place: Place, at: float) -> bool:
-        """Whether it only said "not now": it is not even a last resort until then."""
+        """Whether it only said "not now": it is not even a last resort until then, but may be waited for."""
         return self.is_avoided(place, at) and self._avoided[place].failures == 0
+
+    def held_back_s(self, place: Place, at: float) -> float:
+        """For how long it goes on to say "not now": it is busy until then; 0.0: it does not."""
+        avoided = self._avoided.get(place)
+        return avoided.until - at if avoided is not None and self.is_held_back(place, at) else 0.0
 
     def next_end(self, at: float) -> float | None:
         """When the next place may be used again."""

@@ -52,7 +52,7 @@ class Pricing:
     def occupancies(self, at: float, origin: NodeId | None = None) -> dict[Place, Occupancy]:
         """Every known place with the seconds until each of its slots is free for ``origin`` (None: us).
 
-        A slot that is promised to another is busy until the promise ends.
+        A slot that is promised to another is busy until the promise ends; so is a place that said "not now".
         """
         reading, works = self._left(at)
         built = {}
@@ -70,6 +70,8 @@ class Pricing:
                 rates = [state.rates for state in engine.replicas]
                 mine = works.get(place, [])
                 built[place] = _occupancy(place, engine.slots, rates, mine, others, reading.get(place, []))
+        for place, occupancy in built.items():
+            occupancy.wait_s = max(occupancy.wait_s, self._avoidance.held_back_s(place, at))
         return built
 
     def _left(self, at: float) -> tuple[dict[Place, list[float]], dict[Place, list[float]]]:
@@ -115,10 +117,10 @@ class Pricing:
             if candidate.load_s > 0.0 and self.holders.runners.evicts(request, place):
                 # Somebody will want back what is thrown out: a place that loses nothing is the better one.
                 candidate = replace(candidate, margin_s=candidate.margin_s + candidate.load_s)
-            if not self._avoidance.is_avoided(place, at):
-                priced.append(candidate)
-            elif not self._avoidance.is_held_back(place, at):
-                last_resort.append(candidate)
+            is_left_alone = self._avoidance.is_avoided(place, at) and not self._avoidance.is_held_back(
+                place, at
+            )
+            (last_resort if is_left_alone else priced).append(candidate)
         return self.affinity.priced(request, priced or last_resort, at)
 
     def places(self, request: Request, excluded: Collection[Place], at: float) -> Found:

@@ -149,6 +149,7 @@ class Rescue:
         burst = self._bursts.find(request)
         if burst is None or not burst.is_fan_out or self._others_wait(request, at):
             return
+        slowest = running.rates.decode  # company leaves; what is faster in company only is no fast node
         excluded = knows.served[request.id].excluded | {running.place}
         lengths, limit = knows.pricing.lengths(request), request.max_output_tokens
         done, mean = running.tokens_by_now(), lengths.mean(limit)
@@ -159,6 +160,7 @@ class Rescue:
             (_anew_s(one, done + left, mean), one)
             for one in knows.pricing.candidates(request, excluded, occupancies, at)
             if _anew_s(one, mean, mean) < whole_s
+            and knows.pricing.rates(one.place, request.model).decode > slowest
         ]
         if not anew:
             return

@@ -9,6 +9,8 @@ def test_who_said_not_now_is_held_back_for_a_moment() -> None:
     avoidance.blame(at(A), SlotsTaken("taken"), 10.0)
     avoidance.blame(at(B), UpstreamBusy("busy"), 10.0)
     assert avoidance.is_held_back(at(A), 10.0 + HOLD_BACK_S - 0.01)
+    assert 0.0 < avoidance.held_back_s(at(A), 10.0 + HOLD_BACK_S - 0.01) < 0.02
+    assert avoidance.held_back_s(at(A), 10.0 + HOLD_BACK_S) == 0.0
     assert not avoidance.is_avoided(at(A), 10.0 + HOLD_BACK_S)
     assert avoidance.is_held_back(at(B), 10.0 + BUSY_HOLD_S - 0.01)
     assert avoidance.next_end(10.0) == 10.0 + HOLD_BACK_S

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pairproxy.core.avoidance import Avoidance
+from pairproxy.core.avoidance import HOLD_BACK_S, Avoidance
 from pairproxy.core.costs import PRIORS, Costs
 from pairproxy.core.errors import SlotsTaken, Unreachable
 from pairproxy.core.local import LocalEngines
@@ -53,15 +53,16 @@ def test_without_a_replica_of_its_own_the_content_that_most_slots_hold_is_wanted
     assert known.places(ask("r")) == [at(C)]
 
 
-def test_an_avoided_place_is_the_last_resort_and_one_that_said_not_now_not_even_that() -> None:
-    """Better a node that failed a moment ago than none; a full one would only refuse again."""
+def test_a_place_that_failed_is_the_last_resort_and_one_that_said_not_now_is_waited_for() -> None:
+    """A full one would only refuse again, but it is no reason to do with a worse one."""
     known = Known()
     known.nodes.report(document(B), 0.0)
     known.nodes.report(document(C), 0.0)
     known.avoidance.blame(at(B), Unreachable("gone"), 0.0)
     assert known.candidates(ask("r"), 0.1) == [at(C)]
     known.avoidance.blame(at(C), SlotsTaken("taken"), 0.1)
-    assert known.candidates(ask("r"), 0.2) == [at(B)]
+    assert known.candidates(ask("r"), 0.2) == [at(C)]
+    assert known.pricing.occupancies(0.2)[at(C)].wait_s == pytest.approx(0.1 + HOLD_BACK_S - 0.2)
     assert known.candidates(ask("r"), 1.5) == [at(B), at(C)]
 
 

@@ -43,7 +43,7 @@ def compared(
 ) -> tuple[dict[str, float], SimResult]:
     """A run beside the best node alone ("speedup") and the bound ("to_bound"); and the run itself."""
     result = simulate(nodes, requests, setup.rules(), seed)
-    best = alone(nodes, requests, setup.rules("fastest-finish"), seed)
+    best = alone(nodes, in_the_same_order(requests, result), setup.rules("fastest-finish"), seed)
     return {
         "speedup": best.makespan_s / result.makespan_s,
         "to_bound": result.makespan_s / lower_bound_s(nodes, requests),
@@ -51,6 +51,20 @@ def compared(
         "makespan_s": result.makespan_s,
         "extra_tokens": extra_share(nodes, result),
     }, result
+
+
+def in_the_same_order(requests: Sequence[SimRequest], result: SimResult) -> list[SimRequest]:
+    """What came to several nodes at one moment has no order: the one in which the run sent it.
+
+    The node alone gets it in this order too, so that luck with the order counts for neither.
+    """
+    if len({request.origin for request in requests}) < 2:
+        return [*requests]
+    first: dict[int, int] = {}
+    for rank, (index, _) in enumerate(result.order):
+        first.setdefault(index, rank)
+    order = sorted(range(len(requests)), key=lambda index: (requests[index].at, first[index]))
+    return [requests[index] for index in order]
 
 
 def _very_unequal(origins: int, has_limits: bool, seed: int, setup: Setup) -> Measured:
