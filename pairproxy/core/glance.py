@@ -16,9 +16,9 @@ from pairproxy.core.documents import ReplicaState
 from pairproxy.core.holders import Holders
 from pairproxy.core.lengths import Lengths
 from pairproxy.core.models import Place, Request
-from pairproxy.core.plan import Occupancy, price
+from pairproxy.core.plan import Occupancy
 from pairproxy.core.prefix_view import PrefixView
-from pairproxy.core.risk import Bound, Risks
+from pairproxy.core.risk import Bound, Home, Risks
 
 
 class Ahead(NamedTuple):
@@ -59,6 +59,11 @@ class _Needs(NamedTuple):
         return (self.prompt - held) / sight.prefill
 
 
+_Priced = tuple[float, float, float, float]
+"""(price, before it decodes, decoding alone, lasting): seconds; see core.affinity and Occupancy.lasts_s."""
+_NOWHERE: _Priced = (math.inf, 0.0, 0.0, 0.0)
+
+
 class Glance:
     """The places as one walk over the queue sees them."""
 
@@ -84,49 +89,67 @@ class Glance:
         burst = self._risks.burst_of(request)
         sights = self._sights(request, excluded, burst)
         needs = self._needs(request, lengths, burst, sights)
-        is_varied = bool(needs.held) and not needs.best
-        least_s, best, ahead, free = math.inf, 0, None, []
+        prompt, output, held = needs.prompt, needs.output, needs.held
+        is_varied = bool(held) and not needs.best
+        least_s, least, best, free = math.inf, _NOWHERE, -1, []
         for index, sight in enumerate(sights):
             occupancy, prefill, decode, load_s, evicts_s, _, _, number = sight
-            read_s = (needs.prompt - (needs.held[number] if needs.held else 0)) / prefill
-            floor_s = occupancy.wait_s + load_s + evicts_s + read_s + needs.output / decode
+            read_s = (prompt - (held[number] if held else 0)) / prefill
+            floor_s = occupancy.wait_s + load_s + evicts_s + read_s + output / decode
             if occupancy.wait_s <= 0.0:
                 free.append(((floor_s - BAND_S) / (1.0 + BAND) if is_varied else floor_s, sight))
             elif floor_s < least_s:
-                price_s, before_s, alone_s = _priced(sight, needs)
-                if price_s < least_s:
-                    least_s, best, ahead = price_s, index, Ahead(occupancy, before_s, alone_s)
+                priced = _priced(sight, needs)
+                if priced[0] < least_s:
+                    least_s, least, best = priced[0], priced, index
         tempting = [sight for floor_s, sight in free if floor_s < least_s]
-        if ahead is None or self._is_any_better(least_s, tempting, sights, needs):
+        if best < 0 or self._is_any_better(sights[best], least, tempting, sights, needs):
             return None
+        _, before_s, alone_s, _ = least
+        ahead = Ahead(sights[best].occupancy, before_s, alone_s)
         if best and not excluded:
             sights.insert(0, sights.pop(best))  # the best of one is often that of the next
         return ahead
 
     def _is_any_better(
-        self, least_s: float, tempting: Sequence[_Sight], sights: Sequence[_Sight], needs: _Needs
+        self,
+        best: _Sight,
+        least: _Priced,
+        tempting: Sequence[_Sight],
+        sights: Sequence[_Sight],
+        needs: _Needs,
     ) -> bool:
         """Whether a free place may get it: it is done sooner there, and no burst is held up by that."""
         if not tempting:
             return False
         if needs.burst is not None and len(sights) > 1:
-            bounds = self._bounds(needs.burst, sights, needs)
+            bounds = self._bounds(needs.burst, sights, needs, best, least)
             if bounds and not any(self._keeps(bound, one, needs) for bound in bounds for one in tempting):
                 return False
-        return any(_priced(one, needs)[0] < least_s for one in tempting)
+        return any(_priced(one, needs)[0] < least[0] for one in tempting)
 
-    def _bounds(self, burst: Burst, sights: Sequence[_Sight], needs: _Needs) -> tuple[Bound, ...]:
+    def _bounds(
+        self, burst: Burst, sights: Sequence[_Sight], needs: _Needs, best: _Sight, least: _Priced
+    ) -> tuple[Bound, ...]:
         """What a free place must keep to get it; nothing where that cannot be said without all prices."""
-        count = burst.size
-        home = min(
-            sights,
-            key=lambda one: one.load_s + needs.output / one.decode * one.rounds + needs.read_s(one) * count,
-        )
-        held = needs.held[home.number] if needs.held else 0
-        candidate = price(home.occupancy, home.state, needs.prompt, needs.output, held)
-        if candidate.is_free or _priced(home, needs)[0] > candidate.finish_s:
+        count, prompt, output, held = burst.size, needs.prompt, needs.output, needs.held
+        home, all_s = sights[0], math.inf
+        for one in sights:
+            _, prefill, decode, load_s, _, rounds, _, number = one
+            read_s = (prompt - (held[number] if held else 0)) / prefill
+            one_s = load_s + output / decode * rounds + read_s * count
+            if one_s < all_s:
+                home, all_s = one, one_s
+        occupancy = home.occupancy
+        if occupancy.wait_s <= 0.0:
             return ()
-        return self._risks.bounds(needs.request, needs.lengths, burst, candidate)
+        price_s, before_s, alone_s, lasts_s = least if home is best else _priced(home, needs)
+        # In the order of Candidate.finish_s, to the last digit: both ways must come to the same.
+        finish_s = occupancy.wait_s + (before_s + (lasts_s - home.load_s - needs.read_s(home)))
+        if price_s > finish_s:
+            return ()
+        seen = Home(occupancy, before_s, alone_s, finish_s, all_s)
+        return self._risks.bounds(needs.request, needs.lengths, burst, seen)
 
     def _keeps(self, bound: Bound, one: _Sight, needs: _Needs) -> bool:
         before_s = one.load_s + needs.read_s(one)
@@ -176,13 +199,13 @@ class Glance:
         return sights
 
 
-def _priced(one: _Sight, needs: _Needs) -> tuple[float, float, float]:
-    """(the price, seconds before it decodes, seconds of decoding alone); see core.affinity for the former."""
+def _priced(one: _Sight, needs: _Needs) -> _Priced:
     alone_s, occupancy = needs.output / one.decode, one.occupancy
     read_s = needs.read_s(one)
     prefill_s = occupancy.reading_s(read_s)
     before_s = one.load_s + prefill_s
-    price_s = occupancy.wait_s + occupancy.lasts_s(before_s, alone_s) + one.evicts_s
+    lasts_s = occupancy.lasts_s(before_s, alone_s)
+    price_s = occupancy.wait_s + lasts_s + one.evicts_s
     if needs.burst is None:
         price_s += prefill_s - read_s
     if needs.best:
@@ -191,4 +214,4 @@ def _priced(one: _Sight, needs: _Needs) -> tuple[float, float, float]:
             price_s += KAPPA * prefill_s * (needs.best - held) / max(needs.prompt - held, 1)
     elif needs.held and occupancy.wait_s <= 0.0:
         price_s = (price_s - BAND_S) / (1.0 + BAND)
-    return price_s, before_s, alone_s
+    return price_s, before_s, alone_s, lasts_s

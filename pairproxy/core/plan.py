@@ -48,9 +48,11 @@ class Occupancy:
 
         Nobody else is taken to join it.
         """
-        target = self._advanced_by(before_s) + alone_s
-        index, (seconds, advanced) = self._last_end(bisect_right(self._ends, target))
-        return seconds + (target - advanced) * self._slowness(len(self._ends) - index + 1)
+        ends, times = self._ends, self._curve() if self._times is None else self._times
+        target = self._advanced_by(before_s, times) + alone_s
+        index = bisect_right(ends, target)
+        seconds, advanced = (times[index - 1], ends[index - 1]) if index else (0.0, self._advanced)
+        return seconds + (target - advanced) * (1.0 + self.beta * (len(ends) - index))
 
     def reading_s(self, own_s: float) -> float:
         """Seconds of reading a prompt that takes ``own_s`` alone, beside those that are read now."""
@@ -58,7 +60,7 @@ class Occupancy:
 
     def take(self, before_s: float, alone_s: float) -> None:
         """Put a request on the slot that is free first (as lasts_s says)."""
-        insort(self._ends, self._advanced_by(before_s) + max(alone_s, MIN_REMAINING_S))
+        insort(self._ends, self._advanced_by(before_s, self._curve()) + max(alone_s, MIN_REMAINING_S))
         if self.wait_s <= 0.0:
             self._reading.append(before_s)
         self.in_flight += 1
@@ -86,13 +88,12 @@ class Occupancy:
                 self._times.append(seconds)
         return self._times
 
-    def _last_end(self, index: int) -> tuple[int, tuple[float, float]]:
-        """The end before the ``index``-th one: (seconds from wait_s on, advance of all until then)."""
-        return index, (self._curve()[index - 1], self._ends[index - 1]) if index else (0.0, self._advanced)
-
-    def _advanced_by(self, seconds: float) -> float:
-        index, (since, advanced) = self._last_end(bisect_right(self._curve(), seconds))
-        return advanced + (seconds - since) / self._slowness(len(self._ends) - index + 1)
+    def _advanced_by(self, seconds: float, times: list[float]) -> float:
+        """By how many seconds alone each has advanced ``seconds`` after wait_s, if one more joins."""
+        ends = self._ends
+        index = bisect_right(times, seconds)
+        since, advanced = (times[index - 1], ends[index - 1]) if index else (0.0, self._advanced)
+        return advanced + (seconds - since) / (1.0 + self.beta * (len(ends) - index))
 
 
 def price(

@@ -32,5 +32,7 @@ class PrefixView:
             held, confidence = self._nodes.prefixes.matched(place, request.model, request.prefix)
         if wait_s > 0.0:
             held = max(held, self._running.pending.matched(place, request.model, request.prefix))
+        if not held:
+            return 0
         tokens = held * BLOCK_TOKENS * confidence
         return max(0, min(int(tokens), request.prompt_tokens - 1))

@@ -35,6 +35,26 @@ class Bound(NamedTuple):
     ends_s: float
 
 
+class Home(NamedTuple):
+    """The place that would be done with a burst soonest, and the seconds of one request there (Candidate)."""
+
+    occupancy: Occupancy
+    before_s: float  # of loading and reading
+    alone_s: float
+    finish_s: float
+    all_s: float  # of as many like it as the burst has left
+
+
+class _Tail(NamedTuple):
+    """How long replies of a kind may be, for one walk."""
+
+    unlikely: Unlikely
+    mean: float
+    limit: float
+    luck: float
+    most_times: float  # the mean, at MOST_DEVIATIONS
+
+
 class Risks:
     """Prices the candidates of one walk over the queue, in its order."""
 
@@ -54,6 +74,7 @@ class Risks:
         self._at = at
         self._is_rescued = is_rescued
         self._under_way: dict[tuple[Place, ModelName], float] = {}
+        self._tails: dict[tuple[Lengths, bool, int | None], _Tail] = {}  # at most one a request
         self.settles_at: float | None = None  # when something may be sent away that may not yet
 
     def turn_to_next(self) -> None:
@@ -70,35 +91,34 @@ class Risks:
         if burst is None or len(candidates) < 2:
             return candidates
         home = min(candidates, key=lambda one: self._all_s(one, burst.size))
-        bounds = self.bounds(request, lengths, burst, home)
+        bounds = self.bounds(request, lengths, burst, self._home(home, burst))
         if not bounds:
             return candidates
         return [self._judged(one, home, burst, bounds) for one in candidates]
 
-    def bounds(self, request: Request, lengths: Lengths, burst: Burst, home: Candidate) -> tuple[Bound, ...]:
+    def bounds(self, request: Request, lengths: Lengths, burst: Burst, home: Home) -> tuple[Bound, ...]:
         """What another place must keep to get the request of a burst. Nothing: any place may get it.
 
         The first is for a burst of any state, the second (if there is one) for one that is all here.
         """
-        if self._is_rescued and home.slots == 1 and not request.is_streaming:
+        there = home.occupancy
+        if self._is_rescued and there.slots == 1 and not request.is_streaming:
             return ()  # a straggler is taken back home in time (core.rescue)
-        unlikely = self._unlikely(request, lengths)
-        mean = min(lengths.mean(request.max_output_tokens), unlikely.mean)
-        limit = math.inf if request.max_output_tokens is None else float(request.max_output_tokens)
-        there = self._occupancies[home.place]
+        tail = self._tail(lengths, burst.is_alike, request.max_output_tokens)
         # The wait at home may turn out to be shorter than expected.
-        luck = LUCK * (0.0 if unlikely.spread <= ALIKE_SPREAD else 1.0) / math.sqrt(max(there.in_flight, 1))
-        wait_s, before_s = home.wait_s * (1.0 - luck), home.load_s + home.prefill_s
+        wait_s = there.wait_s * (1.0 - tail.luck / math.sqrt(max(there.in_flight, 1)))
 
-        def bound(deviations: float) -> Bound:
-            times = min(unlikely.tokens(deviations), limit) / mean
-            return Bound(times, wait_s + there.lasts_s(before_s, home.alone_s * times))
+        def bound(times: float) -> Bound:
+            return Bound(times, wait_s + there.lasts_s(home.before_s, home.alone_s * times))
 
-        most = bound(MOST_DEVIATIONS)
+        most = bound(tail.most_times)
         accepted = ACCEPTED * min(1.0, SMALL / burst.most)
-        gained = self._gain_s(home) / self._whole_s(home, burst)
+        gain_s = _gain_s(home.alone_s, there)
+        gained = gain_s / (self._at - burst.began_at + max(home.all_s, gain_s))
         allowed = accepted * gained - self._outstanding(home, request)
-        return (most, bound(unlikely.deviations(allowed))) if allowed > 0.0 else (most,)
+        if allowed <= 0.0:
+            return (most,)
+        return most, bound(_times(tail.unlikely, tail.unlikely.deviations(allowed), tail.limit, tail.mean))
 
     def keeps(self, bound: Bound, there: Occupancy, before_s: float, alone_s: float) -> bool:
         """Whether a long reply would end there, in full company, before it would have ended at home."""
@@ -119,17 +139,24 @@ class Risks:
             if burst.settles_at() <= self._at:
                 return one
             self.settles_at = min(burst.settles_at(), self.settles_at or math.inf)
-        return replace(one, margin_s=home.finish_s - one.finish_s + home.margin_s + self._gain_s(home))
+        gain_s = _gain_s(home.alone_s, self._occupancies[home.place])
+        return replace(one, margin_s=home.finish_s - one.finish_s + home.margin_s + gain_s)
 
-    def _gain_s(self, home: Candidate) -> float:
-        """Seconds that a burst is over sooner for each request that goes elsewhere."""
-        return home.alone_s * self._slowness(home.place, home.slots) / home.slots
+    def _home(self, one: Candidate, burst: Burst) -> Home:
+        occupancy, before_s = self._occupancies[one.place], one.load_s + one.prefill_s
+        return Home(occupancy, before_s, one.alone_s, one.finish_s, self._all_s(one, burst.size))
 
-    def _whole_s(self, home: Candidate, burst: Burst) -> float:
-        return self._at - burst.began_at + max(self._all_s(home, burst.size), self._gain_s(home))
-
-    def _unlikely(self, request: Request, lengths: Lengths) -> Unlikely:
-        return lengths.unlikely(ALIKE_SPREAD if self._bursts.of(request).is_alike else math.inf)
+    def _tail(self, lengths: Lengths, is_alike: bool, most_tokens: int | None) -> _Tail:
+        key = lengths, is_alike, most_tokens
+        tail = self._tails.get(key)
+        if tail is None:
+            unlikely = _unlikely(lengths, is_alike)
+            mean = min(lengths.mean(most_tokens), unlikely.mean)
+            limit = math.inf if most_tokens is None else float(most_tokens)
+            luck = LUCK * (0.0 if unlikely.spread <= ALIKE_SPREAD else 1.0)
+            most_times = _times(unlikely, MOST_DEVIATIONS, limit, mean)
+            tail = self._tails[key] = _Tail(unlikely, mean, limit, luck, most_times)
+        return tail
 
     def _all_s(self, one: Candidate, count: int) -> float:
         """Seconds that ``count`` requests like it would take at its place alone."""
@@ -137,37 +164,53 @@ class Risks:
 
     def rounds(self, place: Place, slots: int, count: int) -> float:
         """How many times as long as one alone ``count`` requests decode at a place alone."""
-        return self._slowness(place, min(count, slots)) * max(1.0, count / slots)
+        return _slowness(self._occupancies[place], min(count, slots)) * max(1.0, count / slots)
 
-    def _slowness(self, place: Place, company: int) -> float:
-        return 1.0 + self._occupancies[place].beta * (company - 1)
-
-    def _outstanding(self, home: Candidate, request: Request) -> float:
+    def _outstanding(self, home: Home, request: Request) -> float:
         """The chance that a reply under way at a slower place ends after what is to be done at home.
 
         Asked once a walk: who stands behind ends later at home, so that it is not more.
         """
-        key = home.place, request.model
+        key = home.occupancy.place, request.model
         if key not in self._under_way:
             self._under_way[key] = self._chance_under_way(home, request)
         return self._under_way[key]
 
-    def _chance_under_way(self, home: Candidate, request: Request) -> float:
-        fast = home.alone_s * self._slowness(home.place, home.slots)
+    def _chance_under_way(self, home: Home, request: Request) -> float:
+        there = home.occupancy
+        fast = home.alone_s * _slowness(there, there.slots)
         chance = 0.0
         for running, lengths in self._running:
             place, limit = running.place, running.request.max_output_tokens
             occupancy = self._occupancies.get(place)
             is_other = running.request.model != request.model or running.request.origin is not None
-            if place == home.place or occupancy is None or is_other:
+            if place == there.place or occupancy is None or is_other:
                 continue
-            rate = running.rates.decode / self._slowness(place, occupancy.slots)
+            rate = running.rates.decode / _slowness(occupancy, occupancy.slots)
             mean = lengths.mean(limit)
             if mean / rate <= SLOWER * fast:
                 continue
             done = running.tokens_by_now()
             most = done + home.finish_s * rate
             if limit is None or most < limit:
-                unlikely = self._unlikely(running.request, lengths)
+                unlikely = _unlikely(lengths, self._bursts.of(running.request).is_alike)
                 chance += unlikely.above(most) / max(unlikely.above(done), 1e-6)
         return chance
+
+
+def _slowness(occupancy: Occupancy, company: int) -> float:
+    return 1.0 + occupancy.beta * (company - 1)
+
+
+def _unlikely(lengths: Lengths, is_alike: bool) -> Unlikely:
+    return lengths.unlikely(ALIKE_SPREAD if is_alike else math.inf)
+
+
+def _gain_s(alone_s: float, home: Occupancy) -> float:
+    """Seconds that a burst is over sooner for each request that goes elsewhere."""
+    return alone_s * _slowness(home, home.slots) / home.slots
+
+
+def _times(unlikely: Unlikely, deviations: float, limit: float, mean: float) -> float:
+    """How many times the mean a reply so many standard deviations above the middle is long."""
+    return min(unlikely.tokens(deviations), limit) / mean
