@@ -36,6 +36,7 @@ def test_the_table_is_json_too() -> None:
     assert {"case", "target", "value", "verdict", "samples", "is_hard"} <= set(rows[0])
 
 
+@pytest.mark.slow
 def test_a_missing_trace_is_counted_and_its_case_is_not_run(tmp_path: Path) -> None:
     """It is said where it was looked for."""
     done = simulate("--only", "E17", "--seeds", "1", "--traces", str(tmp_path))
@@ -44,6 +45,7 @@ def test_a_missing_trace_is_counted_and_its_case_is_not_run(tmp_path: Path) -> N
     assert "not run" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_gate_fails_when_a_burst_is_slower_than_the_best_node() -> None:
     """As a policy that counts makes it; without the gate it is only shown."""
     asked = ("--only", "E2", "--seeds", "5", "--policy", "least-busy")

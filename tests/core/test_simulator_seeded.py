@@ -5,10 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 COURSE = "from pairproxy.core.experiments.protocol import storm; print(storm(0, 3000))"
 
 
+@pytest.mark.slow
 def test_a_simulation_takes_the_same_course_in_every_process() -> None:
     """Python orders sets of names by a salted hash; four origins that talk to each other would show it."""
     courses = set()

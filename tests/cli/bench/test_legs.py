@@ -28,6 +28,7 @@ def test_a_leg_is_its_replies() -> None:
     assert leg.per_node == {"slow": 1, "fast": 1}
 
 
+@pytest.mark.slow
 def test_alone_means_on_that_node_and_through_its_own_port() -> None:
     """Every reply comes from the named node, and both kinds of legs name nodes as the rig does."""
 
@@ -42,6 +43,7 @@ def test_alone_means_on_that_node_and_through_its_own_port() -> None:
     assert sum(together.per_node.values()) == 5
 
 
+@pytest.mark.slow
 def test_handing_over_gives_each_node_as_many_whatever_its_speed() -> None:
     """Six at once on two nodes are three and three, though one is four times as fast."""
 
@@ -52,6 +54,7 @@ def test_handing_over_gives_each_node_as_many_whatever_its_speed() -> None:
     assert asyncio.run(scene()).per_node == {"slow": 3, "fast": 3}
 
 
+@pytest.mark.slow
 def test_an_engine_that_held_more_than_its_slots_fails_the_bench() -> None:
     """The engine counts by itself: asked beside its daemon, it has held two, and the next leg says so."""
     rig = Rig((NodeSpec("only", 1, 1e6, 400.0),))

@@ -21,6 +21,7 @@ def test_a_decision_takes_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 < decision_s(2) < 10
 
 
+@pytest.mark.slow
 def test_an_idle_daemon_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less than a core, and the target beside it."""
     monkeypatch.setattr(overhead, "IDLE_S", 0.5)

@@ -22,6 +22,7 @@ def test_handing_over_by_count_is_what_was_published() -> None:
     assert found["against the best node"].value == pytest.approx(378.0 / found["fastest-finish"].value)
 
 
+@pytest.mark.slow
 def test_one_node_behind_the_proxy_is_compared_with_its_engine() -> None:
     """The same five tasks with and without the proxy are of one length."""
     (row,) = asyncio.run(published._single(lambda line: None))
