@@ -97,9 +97,9 @@ def _chains(cache_tokens: int, seed: int, setup: Setup) -> Measured:
 
 
 CASES: tuple[Case, ...] = (
-    Case("E13", "bursts on a server, a box and a laptop", _unequal, TARGETS, seeds=60, quick=6),
-    Case("E13", "bursts on one slot each", _one_slot, TARGETS, seeds=60, quick=6),
-    Case("E13", "shared prefixes, two origins", _prefixes, TARGETS, seeds=40, quick=4),
-    Case("E13", "chains, large cache", partial(_chains, 600_000), TARGETS, seeds=40, quick=4),
-    Case("E13", "chains, small cache", partial(_chains, 185_000), TARGETS, seeds=40, quick=4),
+    Case("E13", "bursts on a server, a box and a laptop", _unequal, TARGETS, seeds=30, quick=6),
+    Case("E13", "bursts on one slot each", _one_slot, TARGETS, seeds=30, quick=6),
+    Case("E13", "shared prefixes, two origins", _prefixes, TARGETS, seeds=20, quick=4),
+    Case("E13", "chains, large cache", partial(_chains, 600_000), TARGETS, seeds=20, quick=4),
+    Case("E13", "chains, small cache", partial(_chains, 185_000), TARGETS, seeds=20, quick=4),
 )

@@ -31,7 +31,7 @@ STORM = Case(
         Target("waited_s", "max", at_most=STARVING_S),
         Target("refused", "mean", at_most=0.05),
     ),
-    seeds=20,
+    seeds=10,
     quick=1,
 )
 
