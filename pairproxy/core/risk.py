@@ -21,8 +21,8 @@ from pairproxy.core.models import Candidate, ModelName, Place, Request
 from pairproxy.core.plan import Occupancy
 from pairproxy.core.running import Running
 
-ACCEPTED = 0.3  # the most at which no burst in two hundred ended late (docs/scheduling.md: what was tried)
-SMALL = 8.0  # requests; of a larger burst more are sent away, and what is accepted is shared among them
+ACCEPTED = 0.2  # the most at which no burst in two hundred ended late (docs/scheduling.md: what was tried)
+SMALL = 12.0  # requests; of a larger burst more are sent away, and what is accepted is shared among them
 ALIKE_SPREAD = 0.1  # of the logarithm of their lengths, at most: equal tasks have about equal replies
 LUCK = 0.3  # over the root of how many are ahead at home: this part of their time may be missing
 SLOWER = 1.05  # times the seconds of a mean reply at home: such a place is a slower one

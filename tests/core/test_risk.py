@@ -80,7 +80,7 @@ def test_a_burst_of_unknown_lengths_is_not_slower_than_the_best_node_alone() -> 
     nodes = at_speeds(130.0, 50.0, 25.0)
     ratios = []
     for seed in range(30):
-        requests = burst(Random(seed), 8, [nodes[0].node])
+        requests = burst(Random(seed), 16, [nodes[0].node])
         ratios.append(simulate(nodes[:1], requests).makespan_s / simulate(nodes, requests).makespan_s)
     assert min(ratios) >= 0.98
     assert sum(ratios) / len(ratios) >= 1.05
