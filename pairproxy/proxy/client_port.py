@@ -6,7 +6,6 @@
 3. Inference is read as far as routing needs, handed to the dispatcher, and each attempt is forwarded.
 """
 
-import re
 import uuid
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
@@ -34,7 +33,6 @@ from pairproxy.proxy.unloading import Unloading
 from pairproxy.upstreams import Outgoing, Upstream
 
 _NAME_LENGTH = 64
-_COMMENT = re.compile(r"\([^()]*\)?")  # in a User-Agent: systems and their versions
 _OLD_CLIENT = "its client cannot read what a peer sends"
 
 
@@ -133,7 +131,7 @@ class ClientPort(Port):
         )
         return replace(
             read,
-            client=_client(request),
+            client=request.remote or "",
             run=_name(fields, headers.RUN) or None,
             chain=_name(fields, headers.CHAIN),
             stays=_OLD_CLIENT if request.version < (1, 1) else read.stays,
@@ -228,16 +226,6 @@ def _name(fields: Mapping[str, str], header: str) -> str:
     """A name that the client gave in a header of ours; "" where it gave none, or none that can be shown."""
     name = fields.get(header, "")[:_NAME_LENGTH]
     return name if name.isprintable() else ""
-
-
-def _client(request: web.BaseRequest) -> str:
-    """Who asks: the address, and the products that the program says it is (User-Agent, without comments).
-
-    The address alone would make one client of all programs of this machine. It is not told to peers.
-    """
-    products = _COMMENT.sub(" ", request.headers.get("User-Agent", "")).split()
-    told = " ".join(products)[:_NAME_LENGTH]
-    return f"{request.remote or ''} {told if told.isprintable() else ''}".strip()
 
 
 def _page(request: web.BaseRequest) -> str | None:

@@ -126,29 +126,6 @@ def test_what_is_recorded_of_a_request_is_what_choosing_needed() -> None:
     run_async(main())
 
 
-@pytest.mark.parametrize(
-    ("agent", "client"),
-    [
-        ("ollama-python/0.6.3 (x86_64 linux) Python/3.13.5", "127.0.0.1 ollama-python/0.6.3 Python/3.13.5"),
-        ("AsyncOpenAI/Python 2.8.1", "127.0.0.1 AsyncOpenAI/Python 2.8.1"),
-        ("Mozilla/5.0 (X11; Linux; rv:1) Gecko/20100101 (cut", "127.0.0.1 Mozilla/5.0 Gecko/20100101"),
-        ("a" * 99, "127.0.0.1 " + "a" * 64),
-        ("a\x85b", "127.0.0.1"),
-        ("(only a comment)", "127.0.0.1"),
-    ],
-)
-def test_programs_of_one_machine_are_told_apart(agent: str, client: str) -> None:
-    """By what they call themselves: else one that asks much would hold up the others."""
-
-    async def main() -> None:
-        async with node_before(scripts.ollama_chat([{"done": True}])) as (node, _):
-            async with await RawClient.open(node.port) as asking:
-                await asking.ask(request(CHAT, b'{"model":"m:1"}', f"User-Agent: {agent}"))
-            assert [one.client for one in await node.recorded(1)] == [client]
-
-    run_async(main())
-
-
 def test_a_full_queue_says_when_to_come_again() -> None:
     """503 with Retry-After, in the words of the API that was called."""
 
