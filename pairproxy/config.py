@@ -1,24 +1,18 @@
-"""One frozen Settings: defaults < config.toml < environment (PAIRPROXY_SECTION_KEY) < flags.
+"""One frozen Settings. Every field stands with its unit, its default and the reason for it.
 
-Every field stands with its unit, its default and the reason for it. Unknown keys are an error that
-names the nearest known one. Bounds on queues, bodies and waits live in Limits.
+Bounds on queues, bodies and waits live in Limits. How they are read: pairproxy.loading.
 """
 
-import difflib
 import ipaddress
 import os
-import re
-import tomllib
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
 import platformdirs
 
 from pairproxy.core.errors import ConfigError
 from pairproxy.core.knowledge import Rules
-from pairproxy.core.policies import POLICIES
 
 EngineKind = Literal["ollama", "lmstudio", "llamacpp", "openai", "embedded", "paced"]
 CatalogueKind = Literal["merged", "local"]
@@ -33,17 +27,17 @@ Above0 = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 From0 = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
 
-class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A table of config.toml."""
 
 
-class NodeSettings(_Section, frozen=True):
+class NodeSettings(Section, frozen=True):
     """[node]: how this machine is called in status and reports. Default: the host name."""
 
     name: str = ""  # shown to people, never announced on the network; "": the host name
 
 
-class PacedSettings(_Section, frozen=True):
+class PacedSettings(Section, frozen=True):
     """The engine that sleeps as a GPU computes: tokens/s alone, contention, seconds to load."""
 
     model: str = "paced:1b"  # the name it serves
@@ -55,7 +49,7 @@ class PacedSettings(_Section, frozen=True):
     fast_forward: Above0 = 1.0  # times as fast in all of the above; 40: what takes minutes is over in seconds
 
 
-class EngineSettings(_Section, frozen=True):
+class EngineSettings(Section, frozen=True):
     """One [[engines]] entry."""
 
     kind: EngineKind  # found engines are other programs; embedded and paced are ours
@@ -68,7 +62,7 @@ class EngineSettings(_Section, frozen=True):
     paced: PacedSettings = PacedSettings()
 
 
-class PeerSettings(_Section, frozen=True):
+class PeerSettings(Section, frozen=True):
     """[peers]: the paired machines."""
 
     listen: str = "0.0.0.0:11634"  # TLS 1.3 with both certificates, nothing else
@@ -78,7 +72,7 @@ class PeerSettings(_Section, frozen=True):
     state_interval_s: Above0 = 1.0  # heartbeat; a third of the time after which a node gets no new requests
 
 
-class RoutingSettings(_Section, frozen=True):
+class RoutingSettings(Section, frozen=True):
     """[routing]: how a node is chosen and how long a request may wait."""
 
     policy: str = "fastest-finish"  # or another (docs/scheduling.md); the only one that compares seconds
@@ -91,13 +85,13 @@ class RoutingSettings(_Section, frozen=True):
     local_only: tuple[str, ...] = ()  # models whose requests never leave this machine; * and ? stand for text
 
 
-class AdminSettings(_Section, frozen=True):
+class AdminSettings(Section, frozen=True):
     """[admin]: own page and API, loopback only."""
 
     listen: str = "127.0.0.1:11633"  # beside the peer port; nothing known uses it
 
 
-class Limits(_Section, frozen=True):
+class Limits(Section, frozen=True):
     """[limits]: every bound in one place."""
 
     body_bytes: Count = 256 * 1024 * 1024  # the largest request: many images in base64
@@ -116,19 +110,19 @@ class Limits(_Section, frozen=True):
     attempts: Count = 3  # nodes tried before the first body byte
 
 
-class LogSettings(_Section, frozen=True):
+class LogSettings(Section, frozen=True):
     """[log]: to standard error."""
 
     level: LogLevel = "info"  # peers that come and go, engines that fail; never a request
 
 
-class DebugSettings(_Section, frozen=True):
+class DebugSettings(Section, frozen=True):
     """[debug]: for looking inside."""
 
     headers: bool = False  # X-Pairproxy-Node, -Request, -Attempts, -Queue-Seconds on replies
 
 
-class Settings(_Section, frozen=True):
+class Settings(Section, frozen=True):
     """Everything a person can set."""
 
     node: NodeSettings = NodeSettings()
@@ -167,32 +161,6 @@ def cache_dir() -> Path:
     return Path(override) if override else Path(platformdirs.user_cache_dir("pairproxy", appauthor=False))
 
 
-def load(
-    file: Path | None,
-    environment: Mapping[str, str],
-    flags: Mapping[str, Any] | None = None,
-) -> Settings:
-    """Read the settings, ``flags`` nested like the file. Raises ConfigError with the place of the fault."""
-    tree: dict[str, Any] = {}
-    if file is not None:
-        tree = _read_toml(file)
-    _refuse_unknown_variables(environment)
-    for section, values in _from_environment(environment).items():
-        tree[section] = {**tree.get(section, {}), **values}
-    for section, values in (flags or {}).items():
-        tree[section] = {**tree.get(section, {}), **values} if isinstance(values, Mapping) else values
-    _refuse_unknown_keys(tree, file)
-    try:
-        settings = msgspec.convert(tree, Settings, strict=False)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{file or 'settings'}: {_explained(error)}") from None
-    if settings.routing.policy not in POLICIES:
-        near = difflib.get_close_matches(settings.routing.policy, POLICIES, n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(POLICIES))}."
-        raise ConfigError(f"routing.policy: there is no policy {settings.routing.policy!r}. {hint}")
-    return settings
-
-
 def parse_listen(text: str, key: str) -> tuple[str, int]:
     """Split ``host:port`` (``[v6]:port`` too). Raises ConfigError naming ``key``."""
     host, separator, port = text.rpartition(":")
@@ -211,86 +179,4 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _read_toml(file: Path) -> dict[str, Any]:
-    try:
-        with file.open("rb") as stream:
-            return tomllib.load(stream)
-    except FileNotFoundError:
-        raise ConfigError(
-            f"There is no settings file {file}. Leave --config out to use the defaults."
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} is not TOML: {error}.") from None
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror}.") from None
-
-
-def _fields(section: type) -> dict[str, type]:
-    return {field.encode_name: field.type for field in msgspec.structs.fields(section)}
-
-
-def _tables() -> dict[str, type]:
-    return {name: kind for name, kind in _fields(Settings).items() if isinstance(kind, type)}
-
-
-def _from_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for section, kind in _tables().items():
-        if not issubclass(kind, _Section):
-            continue
-        for key, value_kind in _fields(kind).items():
-            text = environment.get(f"PAIRPROXY_{section}_{key}".upper())
-            if text is not None:
-                is_list = value_kind == tuple[str, ...]
-                found.setdefault(section, {})[key] = text.split(",") if is_list else text
-    return found
-
-
-def _refuse_unknown_variables(environment: Iterable[str]) -> None:
-    """A variable that is mistyped would do nothing in silence."""
-    tables = {name: kind for name, kind in _tables().items() if issubclass(kind, _Section)}
-    known = {f"PAIRPROXY_{table}_{key}".upper() for table, kind in tables.items() for key in _fields(kind)}
-    known |= OTHER_VARIABLES
-    for name in sorted(environment):
-        if name.startswith("PAIRPROXY_") and name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"Did you mean {near[0]}?" if near else "docs/configuration.md lists those there are."
-            raise ConfigError(f"There is no environment variable {name}. {hint}")
-
-
-def _explained(error: msgspec.ValidationError) -> str:
-    """What is wrong, with the key as a person writes it."""
-    text = str(error)
-    if re.search(r"`kind` - at `\$\.engines\[\d+\]`|`array`, got `object` - at `\$\.engines`", text):
-        return _ENTRY
-    what, _, path = text.partition(" - at `$.")
-    key = re.sub(r"\[[^\]]*\]", "", path.rstrip("`"))
-    return f"{key or 'settings'}: {what}. Compare with docs/configuration.md."
-
-
-def _refuse_unknown_keys(tree: Mapping[str, Any], file: Path | None) -> None:
-    where = str(file) if file else "settings"
-    _refuse_unknown(tree, _fields(Settings), where, "")
-    for section, kind in _tables().items():
-        if issubclass(kind, _Section) and isinstance(tree.get(section), Mapping):
-            _refuse_unknown(tree[section], _fields(kind), where, f"{section}.")
-    entries = tree.get("engines", ())
-    for entry in entries if isinstance(entries, list | tuple) else ():
-        if isinstance(entry, Mapping):
-            _refuse_unknown(entry, _fields(EngineSettings), where, "engines.")
-
-
-def _refuse_unknown(given: Mapping[str, Any], known: Mapping[str, Any], where: str, prefix: str) -> None:
-    for key in given:
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"Did you mean {prefix}{near[0]}?" if near else f"Known here: {', '.join(known)}."
-            raise ConfigError(f"{where}: there is no setting {prefix}{key}. {hint}")
-
-
 ENGINE_KINDS: tuple[str, ...] = get_args(EngineKind)
-OTHER_VARIABLES = {"PAIRPROXY_HOME", "PAIRPROXY_CACHE", "PAIRPROXY_CLIENTS"}  # the last: of scripts and tests
-_ENTRY = (
-    "each engine is an entry with two square brackets and a kind, such as\n[[engines]]\n"
-    f'kind = "ollama"   # or {", ".join(ENGINE_KINDS[1:])}'
-)

@@ -20,30 +20,26 @@ from pairproxy.admin.view import View
 from pairproxy.api.client import DAEMON_FILE, already_running
 from pairproxy.api.schema import DaemonFile
 from pairproxy.clock import MonotonicClock
-from pairproxy.config import Settings, cache_dir, parse_listen
+from pairproxy.config import Settings, cache_dir
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.errors import NothingToServe
-from pairproxy.core.models import NodeId, Place
+from pairproxy.core.models import Place
 from pairproxy.core.residency import Residency
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.engines.finder import find_engines, nothing_found, with_a_client_port
 from pairproxy.engines.own import OwnEngines
 from pairproxy.engines.ports import how_to_go_on, refuse_loops
-from pairproxy.peers.book import PeerBook
-from pairproxy.peers.discovery import Discovery
-from pairproxy.peers.exchange import Publisher
+from pairproxy.peering import Peering, bind_peer_port
 from pairproxy.peers.restarting import restarting
 from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.client_port import ClientPort
 from pairproxy.proxy.draining import drain
 from pairproxy.proxy.forward import Route
 from pairproxy.proxy.gate import Gate
-from pairproxy.proxy.listening import Sockets, all_or_none, bind, bind_plain
-from pairproxy.proxy.peer_port import PeerPort
+from pairproxy.proxy.listening import Sockets, all_or_none, bind_plain
 from pairproxy.proxy.server import Port
 from pairproxy.proxy.unloading import Unloading
-from pairproxy.security import tls
 from pairproxy.security.identity import Identity, load_or_create
 from pairproxy.security.private_files import ensure_private_directory, exclusive, write_private
 from pairproxy.security.trust import TrustStore
@@ -105,7 +101,6 @@ class Daemon:
         identity = load_or_create(self._home)
         trust = TrustStore(self._home, identity.device_id)
         trust.load()
-        static = [parse_listen(text, "peers.static") for text in self._settings.peers.static]
         refuse_loops(self._settings.engines)
         entries = self._settings.engines or with_a_client_port(await find_engines())
         if not entries:
@@ -116,30 +111,25 @@ class Daemon:
             sockets = self._bind(trust)
             stack.callback(sockets.close)
             self._wire(identity, trust)
-            for where in static:
-                self._book.add_everywhere(*where)
             try:
                 await self._engines.start()
                 async with self._group:
-                    await self._serve(identity, trust, sockets, on_ready, stack)
+                    await self._serve(identity, sockets, on_ready, stack)
             finally:
                 self._is_starting = False  # what is undone from here on must not be interrupted
 
     # --- building ---------------------------------------------------------------------------------------
 
     def _bind(self, trust: TrustStore) -> Sockets:
-        """Take every port, or say who has it. The peer port stays closed until somebody is paired."""
+        """Take every port, or say who has it."""
         settings = self._settings
-        peers: list[socket.socket] = []
         with all_or_none() as keep:
             clients = {
                 engine.id: keep(bind_plain(engine.listen, "engines.listen", how_to_go_on(engine.kind)))
                 for engine in self._engines.engines
                 if engine.listen
             }
-            if trust.peers():
-                where = parse_listen(settings.peers.listen, "peers.listen")
-                peers = keep(bind(*where, "Set peers.listen to another port in config.toml."))[:1]
+            peers = bind_peer_port(settings, trust, keep)
             admin = keep(bind_plain(settings.admin.listen, "admin.listen", _OTHER_ADMIN))
         return Sockets(clients, peers, admin)
 
@@ -149,22 +139,15 @@ class Daemon:
         self._scheduler = Scheduler(identity.device_id, settings.rules(), Random())
         self._speeds = SpeedStore.here(self._home, self._scheduler.local.costs, settings.engines)
         self._dispatcher = Dispatcher(self._scheduler, self._clock, self._engines.settled, self._spawn)
-        self._publisher = Publisher(self._scheduler, name, self._clock.now, settings.peers.state_interval_s)
         self._dispatcher.listen(self._ledger.record)
-        self._dispatcher.listen(self._publisher.heard)
         self._residency = Residency(identity.device_id)
         self._dispatcher.listen(self._residency.heard)
-        self._book = PeerBook(
-            self._dispatcher.tell,
-            self._clock.now,
-            lambda certificate: tls.client_context(identity, certificate),
-            settings.limits,
-        )
+        self._peering = Peering(identity, trust, settings, self._scheduler, self._dispatcher, name)
         self._route = Route(
             self._upstream,
             lambda place: place.node != identity.device_id,
             settings.debug.headers,
-            self._book.hear_refusal,
+            self._peering.book.hear_refusal,
         )
         self._catalogue = Catalogue(
             self._scheduler,
@@ -173,32 +156,24 @@ class Daemon:
             self._clock.now,
             is_merged=settings.routing.catalogue == "merged",
         )
-        for record in trust.peers():
-            if record.i_may_use:
-                self._book.add(record)
 
     # --- running ----------------------------------------------------------------------------------------
 
     async def _serve(
         self,
         identity: Identity,
-        trust: TrustStore,
         sockets: Sockets,
         on_ready: Callable[[DaemonFile], None],
         stack: AsyncExitStack,
     ) -> None:
         file = sockets.file(identity.device_id, self._name)
-        discovery = self._discovery(identity, file)
         stack.enter_context(self._speeds)
         self._spawn("speeds", restarting("speeds", self._speeds.run))
         self._engines.watch(self._dispatcher.tell, self._clock.now, self._spawn, self._speeds.knows)
         # Clients that come earlier wait in the ports' backlog; answered now, they would hear of no model.
         await self._engines.until_told()
-        await self._open_ports(identity, trust, sockets, self._view(file, discovery), stack)
-        for link in self._book.links:
-            self._spawn(name := f"peer {link.name}", restarting(name, link.run))
-        if discovery is not None:
-            self._spawn("discovery", restarting("discovery", discovery.run))
+        await self._open_ports(identity, sockets, self._view(file), stack)
+        self._peering.start(self._spawn, file.peer_port)
         silent = (
             engine.id for engine in self._engines.engines if self._scheduler.local.get(engine.id) is None
         )
@@ -214,14 +189,16 @@ class Daemon:
             task.cancel()
 
     async def _open_ports(
-        self, identity: Identity, trust: TrustStore, sockets: Sockets, view: View, stack: AsyncExitStack
+        self, identity: Identity, sockets: Sockets, view: View, stack: AsyncExitStack
     ) -> None:
         limits, gate, own = self._settings.limits, Gate(), identity.device_id
         unloading = Unloading(self._residency, self._route, self._spawn)
         ports: list[tuple[Port, socket.socket, ssl.SSLContext | None]] = []
         for sock in sockets.peers:
-            trusted = [record.certificate for record in trust.peers()]
-            ports.append((self._peer_port(trust), sock, tls.server_context(identity, trusted)))
+            port, context = self._peering.port(
+                self._route, self._engines.authority, self._residency, self._catalogue
+            )
+            ports.append((port, sock, context))
         kinds = {engine.id: engine.kind for engine in self._engines.engines}
         for engine, bound in sockets.clients.items():
             for sock in bound:
@@ -239,47 +216,19 @@ class Daemon:
                 ports.append((client, sock, None))
         admin = AdminPort(view, limits, gate)
         ports += [(admin, sock, None) for sock in sockets.admin]
-        for port, sock, context in ports:
-            await port.start(sock, context)
-            self._ports.append(port)
-            stack.push_async_callback(port.stop)
+        for one, sock, tls in ports:
+            await one.start(sock, tls)
+            self._ports.append(one)
+            stack.push_async_callback(one.stop)
 
-    def _peer_port(self, trust: TrustStore) -> PeerPort:
-        def peer_of(certificate: bytes) -> NodeId | None:
-            record = trust.by_certificate(certificate)
-            return record.node if record is not None and record.may_use_me else None
-
-        return PeerPort(
-            self._dispatcher,
-            self._route,
-            self._settings.limits,
-            peer_of,
-            self._publisher.stream,
-            self._engines.authority,
-            self._residency,
-            self._catalogue,
-            self._publisher.refusal,
-        )
-
-    def _discovery(self, identity: Identity, file: DaemonFile) -> Discovery | None:
-        if not self._settings.peers.discovery or file.peer_port is None:
-            return None
-        return Discovery(
-            identity.device_id,
-            file.peer_port,
-            self._book.hint,
-            allow_loopback=self._settings.peers.loopback,
-            is_paired=self._book.is_paired,
-        )
-
-    def _view(self, file: DaemonFile, discovery: Discovery | None) -> View:
+    def _view(self, file: DaemonFile) -> View:
         return View(
             self._name,
             self._scheduler,
             self._ledger,
-            self._book,
+            self._peering.book,
             file.client_ports,
-            lambda: discovery.last_error if discovery else None,
+            lambda: self._peering.discovery_problem,
             self._clock.now,
         )
 
@@ -293,7 +242,7 @@ class Daemon:
 
     def _upstream(self, place: Place) -> Upstream:
         if place.node != self._scheduler.own:
-            return self._book.upstream(place.node)
+            return self._peering.book.upstream(place.node)
         return self._engines.upstream(place.engine)
 
 

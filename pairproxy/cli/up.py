@@ -82,7 +82,7 @@ def up(
 
 
 def _settings(config: Path | None, home: Path, log_level: LogLevelName | None) -> "Settings":
-    from pairproxy.config import load
+    from pairproxy.loading import load
 
     flags: dict[str, Any] = {}
     if log_level is not None:

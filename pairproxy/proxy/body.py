@@ -8,7 +8,7 @@ from aiohttp import StreamReader, web
 from pairproxy.config import Limits
 from pairproxy.core.errors import BadRequest, BodyTooLarge, BodyTooSlow, ExpectationFailed
 from pairproxy.core.models import Request
-from pairproxy.proxy.server import CONTINUE
+from pairproxy.proxy.connection import CONTINUE
 
 AT_ONCE_BYTES = 256 * 1024  # of JSON are read and hashed in 1.3 ms; larger bodies must not hold up the loop
 

@@ -17,7 +17,7 @@ from pairproxy.core.dialects.failures import error_body, final_line
 from pairproxy.core.errors import NotAllowed, PairproxyError, QueueFull, RequestError
 from pairproxy.core.models import Dialect
 from pairproxy.proxy import cors, headers
-from pairproxy.proxy.server import Connection, Written, log_fault
+from pairproxy.proxy.connection import Connection, Written, log_fault
 from pairproxy.upstreams import Reply
 
 STALLED_S = 60.0  # a client that takes nothing for so long holds an engine for nobody

@@ -14,8 +14,8 @@ from typing import cast
 from aiohttp import web
 
 from pairproxy.proxy import headers
+from pairproxy.proxy.connection import Connection
 from pairproxy.proxy.downstream import STALLED_S
-from pairproxy.proxy.server import Connection
 from pairproxy.upstreams import Outgoing, Reply
 
 _KEPT = frozenset({b"connection", b"upgrade"})

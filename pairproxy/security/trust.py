@@ -42,6 +42,8 @@ class PeerRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     may_use_me: bool
     i_may_use: bool
     addresses: tuple[str, ...] = ()
+    slots: int | None = None  # of this node that it may hold at once; None: peers.max_slots decides
+    models: tuple[str, ...] = ()  # that it may use here, * and ? stand for text; (): all
 
 
 class TrustStore:

@@ -1,7 +1,6 @@
 """The settings of our servers: what comes on a connection after what, and how a port ends."""
 
 import asyncio
-import logging
 import socket
 
 import pytest
@@ -68,57 +67,6 @@ def test_an_upgrade_is_answered_as_a_plain_request(line: str, protocol: str) -> 
             is_asked = protocol == "websocket" and body is None  # the engine, who does not agree
             seen = protocol.encode() if is_asked else None
             assert [one.header("Upgrade") for one in engine.requests] == [seen, seen, None]
-
-    run_async(main())
-
-
-def test_a_second_request_may_be_the_one_that_ends_a_side() -> None:
-    """Half-closing is for any request of a connection, and it ends the connection after the reply."""
-
-    async def main() -> None:
-        async with node_before(echo) as (node, _), await RawClient.open(node.port) as client:
-            assert (await client.ask(request(TAGS, None))).status == 200
-            client.writer.write(request(TAGS, None))
-            client.half_close()
-            assert (await client.reply()).status == 200
-            assert await client.end() == b""
-
-    run_async(main())
-
-
-def test_an_idle_client_that_ends_its_side_is_let_go() -> None:
-    """Before, between and after requests there is nothing to wait for."""
-
-    async def main() -> None:
-        async with node_before(echo) as (node, _):
-            async with await RawClient.open(node.port) as early, await RawClient.open(node.port) as late:
-                early.half_close()
-                assert await early.end() == b""
-                await late.ask(request(TAGS, None))
-                late.half_close()
-                assert await late.end() == b""
-            await eventually(lambda: node.client_port.connections == 0)
-
-    run_async(main())
-
-
-def test_only_ports_that_say_so_wait_for_the_half_closed() -> None:
-    """Elsewhere the end of a side is the end."""
-
-    async def main() -> None:
-        async def slow(_: web.BaseRequest) -> web.StreamResponse:
-            is_begun.set()
-            await asyncio.Event().wait()
-            raise AssertionError
-
-        is_begun = asyncio.Event()
-        port, number = await open_port(slow)
-        async with await RawClient.open(number) as client:
-            await client.send(request(TAGS, None))
-            await is_begun.wait()
-            client.half_close()
-            assert await client.end() == b""
-        await port.stop()
 
     run_async(main())
 
@@ -206,47 +154,6 @@ def test_a_stranger_that_never_shakes_hands_is_put_out(monkeypatch: pytest.Monke
             asyncio.timeout(2),
         ):
             assert await client.end() == b""
-        await port.stop()
-
-    run_async(main())
-
-
-def test_a_fault_is_told_without_its_text(caplog: pytest.LogCaptureFixture) -> None:
-    """Where a handler leaves the answer to aiohttp, a fault is 500 in JSON, and the log says where it was."""
-
-    async def main() -> None:
-        async def fails(_: web.BaseRequest) -> web.StreamResponse:
-            raise ValueError("CANARY-44f0")
-
-        port, number = await open_port(fails)
-        async with await RawClient.open(number) as client:
-            reply = await client.ask(request(TAGS, None))
-            assert (reply.status, set(reply.json())) == (500, {"error"})
-            assert b"CANARY" not in reply.body
-            assert await client.end() == b""
-        await port.stop()
-
-    with caplog.at_level(logging.DEBUG):
-        run_async(main())
-    assert "CANARY" not in caplog.text
-    assert "ValueError in fails:" in caplog.text
-
-
-def test_a_fault_in_the_middle_of_a_reply_adds_nothing_to_it() -> None:
-    """The reply ends where it was, without its terminator."""
-
-    async def main() -> None:
-        async def fails(incoming: web.BaseRequest) -> web.StreamResponse:
-            response = web.StreamResponse()
-            response.enable_chunked_encoding()
-            await response.prepare(incoming)
-            await response.write(b"half")
-            raise ValueError
-
-        port, number = await open_port(fails)
-        async with await RawClient.open(number) as client:
-            reply = await client.ask(request(TAGS, None))
-            assert (reply.is_whole, reply.chunks) == (False, [b"half"])
         await port.stop()
 
     run_async(main())

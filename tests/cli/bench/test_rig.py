@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from pairproxy import config
+from pairproxy import loading
 from pairproxy.cli.bench.rig import NodeSpec, Rig, agents, equal, names, published, read_node, unequal
 from pairproxy.core.errors import PairproxyError
 
@@ -48,7 +48,7 @@ def test_daemons_and_simulator_get_the_same_nodes(tmp_path: Path) -> None:
     for spec, sim in zip(rig.nodes, rig.sim_nodes(), strict=True):
         file = tmp_path / "config.toml"
         file.write_text(rig.settings("least-busy")[spec.name])
-        settings = config.load(file, {})
+        settings = loading.load(file, {})
         (entry,), (engine,) = settings.engines, sim.engines
         (rates,) = engine.rates.values()
         paced = entry.paced

@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pairproxy import config
+from pairproxy import loading
 from pairproxy.cli.demo.cluster import Cluster, demo_settings, node_environment, node_settings, pair
 from pairproxy.core.errors import EngineUnavailable
 from pairproxy.core.models import NodeId
@@ -89,7 +89,7 @@ def test_the_settings_of_a_node_are_right_and_private(engine: str, tmp_path: Pat
     for name, text in demo_settings(5, engine).items():
         file = tmp_path / f"{name}.toml"
         file.write_text(text)
-        settings = config.load(file, {})
+        settings = loading.load(file, {})
         (entry,) = settings.engines
         assert (entry.kind, entry.threads, entry.slots) == (engine, 1, 1)
         assert {entry.listen, settings.admin.listen, settings.peers.listen} == {"127.0.0.1:0"}
@@ -102,7 +102,7 @@ def test_a_node_is_what_its_settings_say(tmp_path: Path) -> None:
     """Slots, speeds and policy come out as they went in."""
     file = tmp_path / "config.toml"
     file.write_text(node_settings("paced", 4, {"decode": 30.0, "beta": 0.03}, "least-busy"))
-    settings = config.load(file, {})
+    settings = loading.load(file, {})
     (entry,) = settings.engines
     assert (entry.slots, entry.paced.decode, entry.paced.beta) == (4, 30.0, 0.03)
     assert settings.routing.policy == "least-busy"
