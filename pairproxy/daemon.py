@@ -5,6 +5,7 @@ Every task is born in that group, by name; what a part needs of a sibling it is 
 
 import asyncio
 import logging
+import secrets
 import socket
 import ssl
 from collections.abc import Callable, Coroutine
@@ -15,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from pairproxy.admin.server import AdminPort
+from pairproxy.admin.server import AdminPort, Change
 from pairproxy.admin.view import View
 from pairproxy.api.client import DAEMON_FILE, already_running
 from pairproxy.api.schema import DaemonFile
@@ -62,6 +63,7 @@ class Daemon:
         self._on_progress = on_progress
         self._clock = MonotonicClock()
         self._ledger = Ledger()
+        self._token = secrets.token_urlsafe(32)
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
         self._starting = asyncio.timeout(None)
@@ -166,7 +168,7 @@ class Daemon:
         on_ready: Callable[[DaemonFile], None],
         stack: AsyncExitStack,
     ) -> None:
-        file = sockets.file(identity.device_id, self._name)
+        file = msgspec.structs.replace(sockets.file(identity.device_id, self._name), token=self._token)
         stack.enter_context(self._speeds)
         self._spawn("speeds", restarting("speeds", self._speeds.run))
         self._engines.watch(self._dispatcher.tell, self._clock.now, self._spawn, self._speeds.knows)
@@ -214,7 +216,9 @@ class Daemon:
                     self._catalogue,
                 )
                 ports.append((client, sock, None))
-        admin = AdminPort(view, limits, gate)
+        # What can be changed while the daemon runs, one line each; each takes the body of its POST.
+        changes: dict[str, Change] = {"/trust": self._peering.follow_trust}
+        admin = AdminPort(view, limits, gate, self._token, changes)
         ports += [(admin, sock, None) for sock in sockets.admin]
         for one, sock, tls in ports:
             await one.start(sock, tls)

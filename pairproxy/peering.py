@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from pairproxy.api.schema import TrustChanged
 from pairproxy.config import Settings, parse_listen
 from pairproxy.core.models import EngineId, NodeId
 from pairproxy.core.residency import Residency
@@ -104,6 +105,11 @@ class Peering:
                 is_paired=self.book.is_paired,
             )
             spawn("discovery", restarting("discovery", self._discovery.run))
+
+    async def follow_trust(self, _: bytes = b"") -> TrustChanged:
+        """Read the peers' files anew and act on what changed (POST /trust). Raises StoreError."""
+        news = self._trust.reload()
+        return TrustChanged(self._identity.device_id, news.added, news.changed, news.gone)
 
     def _peer_of(self, certificate: bytes) -> NodeId | None:
         record = self._trust.by_certificate(certificate)

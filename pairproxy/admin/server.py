@@ -1,7 +1,12 @@
-"""The admin port. Nothing can be changed over it yet. Host and Origin are checked as on a client port."""
+"""The admin port. Host and Origin are checked as on a client port.
+
+Everybody on this machine may look. To change something one shows the token in daemon.json, which only the
+owner of the home directory can read: loopback is no boundary between the users of a machine.
+"""
 
 import asyncio
-from collections.abc import Callable
+import hmac
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -9,11 +14,16 @@ from aiohttp import web
 
 from pairproxy.api.schema import Explanation, Report, Status
 from pairproxy.config import Limits
-from pairproxy.core.errors import NotRemembered, PairproxyError, RequestError
+from pairproxy.core.errors import BodyTooLarge, NotRemembered, PairproxyError
+from pairproxy.proxy.body import read_body
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.server import Port
 
 T = TypeVar("T")
+
+Change = Callable[[bytes], Awaitable[object]]
+"""Does what a POST asks for: takes its body, returns the answer. Raises PairproxyError."""
+CHANGE_BYTES = 64 * 1024  # body of a POST: a few names and numbers
 
 _encode = msgspec.json.Encoder().encode
 
@@ -35,15 +45,22 @@ class Facts(Protocol):
 
 
 class AdminPort(Port):
-    """GET /status, /report[?run=NAME][&recording=true], /requests/ID, /health, /ready.
+    """GET /status, /report[?run=NAME][&recording=true], /requests/ID, /health, /ready; POST, see ``changes``.
 
     A report can take parts of a second to reckon: that is done in a thread, and one at a time.
     """
 
-    def __init__(self, view: Facts, limits: Limits, gate: Gate) -> None:
+    def __init__(
+        self, view: Facts, limits: Limits, gate: Gate, token: str, changes: Mapping[str, Change]
+    ) -> None:
+        """``changes`` is what can be changed: path -> who does it, for those who show ``token``."""
         super().__init__(self._handle, limits)
         self._view = view
         self._gate = gate
+        self._limits = msgspec.structs.replace(limits, body_bytes=CHANGE_BYTES)
+        self._token = token.encode()
+        self._changes = changes
+        self._changing = asyncio.Lock()
         self._one_at_a_time = asyncio.Lock()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -54,12 +71,28 @@ class AdminPort(Port):
             )
         except PairproxyError as error:
             return _answer({"error": error.sentence}, error.status)
-        if request.method not in ("GET", "HEAD"):
-            return _answer({"error": "This port only answers GET."}, 405)
         try:
+            if request.method == "POST" and request.path in self._changes:
+                return await self._change(request)
+            if request.method not in ("GET", "HEAD"):
+                return _answer({"error": "This port only answers GET here."}, 405)
             return await self._read(request)
-        except RequestError as error:
+        except PairproxyError as error:
             return _answer({"error": error.sentence}, error.status)
+
+    async def _change(self, request: web.BaseRequest) -> web.StreamResponse:
+        shown = request.headers.getall("Authorization", [])
+        is_known = len(shown) == 1 and hmac.compare_digest(
+            shown[0].encode(errors="replace"), b"Bearer " + self._token
+        )
+        if not self._token or not is_known:
+            return _answer({"error": _NO_TOKEN}, 403)
+        try:
+            body = await read_body(request, self._limits)
+        except BodyTooLarge:
+            raise BodyTooLarge(f"A change may have up to {CHANGE_BYTES} bytes. Send less.") from None
+        async with self._changing:  # two at a time could each undo a part of the other
+            return _answer(await self._changes[request.path](body))
 
     async def _read(self, request: web.BaseRequest) -> web.StreamResponse:
         match request.path.split("/"):
@@ -86,6 +119,9 @@ class AdminPort(Port):
     async def _reckoned(self, make: Callable[[], T]) -> T:
         async with self._one_at_a_time:
             return await asyncio.to_thread(make)
+
+
+_NO_TOKEN = "Changes need the token in daemon.json of the daemon's home. Use the commands of pairproxy."
 
 
 def _answer(value: object, status: int = 200) -> web.Response:

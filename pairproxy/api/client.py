@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from pairproxy.api.schema import DaemonFile, Explanation, Report, Status
+from pairproxy.api.schema import DaemonFile, Explanation, Report, Status, TrustChanged
 from pairproxy.core.errors import PairproxyError
 
 DAEMON_FILE = "daemon.json"
@@ -57,23 +57,51 @@ def get_explanation(home: Path, request: str) -> Explanation:
     return _get(home, path, Explanation, lambda told, node: node in told.names)
 
 
+def trust_changed(home: Path) -> bool:
+    """Let the daemon of ``home`` read its peers' files anew; False if none runs.
+
+    When this returns True, a new peer is believed and one that was forgotten is cut off. Raises
+    PairproxyError if the daemon cannot use the files.
+    """
+    try:
+        post(home, "/trust", b"", TrustChanged, lambda told, node: told.node == node)
+    except NoDaemon:
+        return False
+    return True
+
+
+def post(home: Path, path: str, body: bytes, kind: type[T], is_of: Callable[[T, str], bool]) -> T:
+    """Change something in the daemon of ``home``: send ``body``, return its answer, of type ``kind``.
+
+    ``is_of`` tells whether an answer is that of a node. Raises NoDaemon, PairproxyError.
+    """
+    return _ask(home, "POST", path, body, kind, is_of)
+
+
 def _get(home: Path, path: str, kind: type[T], is_of: Callable[[T, str], bool]) -> T:
+    return _ask(home, "GET", path, None, kind, is_of)
+
+
+def _ask(
+    home: Path, method: str, path: str, body: bytes | None, kind: type[T], is_of: Callable[[T, str], bool]
+) -> T:
     """Ask the daemon of ``home``; ``is_of`` tells whether an answer is that of a node: ports change hands."""
     daemon = read_daemon_file(home)
+    fields = {} if body is None else {"Authorization": f"Bearer {daemon.token}"}
     gone = NoDaemon(f"The daemon of {home} (pid {daemon.pid}) does not answer. Start it with `pairproxy up`.")
     connection = http.client.HTTPConnection(daemon.admin_host, daemon.admin_port, timeout=TIMEOUT_S)
     try:
-        connection.request("GET", path)
+        connection.request(method, path, body, fields)
         response = connection.getresponse()
-        body = response.read(ANSWER_BYTES)
+        answered = response.read(ANSWER_BYTES)
     except (OSError, http.client.HTTPException):
         raise gone from None
     finally:
         connection.close()
     if response.status != 200:
-        raise PairproxyError(_reason(body))
+        raise PairproxyError(_reason(answered))
     try:
-        answer = msgspec.json.decode(body, type=kind)
+        answer = msgspec.json.decode(answered, type=kind)
     except (msgspec.DecodeError, msgspec.ValidationError):
         raise PairproxyError(
             "The daemon is of another version than this command. Restart it with `pairproxy up`."

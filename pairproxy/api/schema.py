@@ -181,3 +181,13 @@ class DaemonFile(msgspec.Struct, frozen=True):
     admin_host: str = "127.0.0.1"  # the loopback address of admin_port
     client_hosts: dict[str, str] = {}  # engine -> the loopback address of its port
     waiting_for: tuple[str, ...] = ()  # engines that did not answer when it was ready
+    token: str = ""  # who can read this file may change things at the admin port; new with each start
+
+
+class TrustChanged(msgspec.Struct, frozen=True):
+    """Answer to POST /trust: what a running daemon found in the files of its peers. Device ids."""
+
+    node: str  # this one
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    gone: tuple[str, ...]

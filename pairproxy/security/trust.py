@@ -6,6 +6,7 @@ whom to believe. A peer that was forgotten is unknown from the next request on.
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -46,6 +47,14 @@ class PeerRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     models: tuple[str, ...] = ()  # that it may use here, * and ? stand for text; (): all
 
 
+class TrustNews(NamedTuple):
+    """What reading the files anew brought. Device ids."""
+
+    added: tuple[NodeId, ...]
+    changed: tuple[NodeId, ...]
+    gone: tuple[NodeId, ...]
+
+
 class TrustStore:
     """The live table of paired peers and the files behind it. Its methods write small files: milliseconds."""
 
@@ -58,7 +67,12 @@ class TrustStore:
         self._by_certificate: dict[bytes, PeerRecord] = {}
 
     def load(self) -> None:
-        """Read all peers anew. Raises StoreError naming the file that is damaged or open to others."""
+        """Read all peers. Raises StoreError naming the file that is damaged or open to others."""
+        self.reload()
+
+    def reload(self) -> TrustNews:
+        """Read all peers anew and say what is different. Raises StoreError as load() does; nothing changes then."""
+        before = self._by_node
         ensure_private_directory(self._home)
         ensure_private_directory(self._directory)
         files = sorted(self._directory.glob("*.json"))
@@ -67,6 +81,13 @@ class TrustStore:
         records = [self._read(file) for file in files]
         self._by_node = {record.node: record for record in records}
         self._by_certificate = {record.certificate: record for record in records}
+        return TrustNews(
+            added=tuple(node for node in self._by_node if node not in before),
+            changed=tuple(
+                node for node in self._by_node if before.get(node, self._by_node[node]) != self._by_node[node]
+            ),
+            gone=tuple(node for node in before if node not in self._by_node),
+        )
 
     def add(self, record: PeerRecord) -> PeerRecord:
         """Keep a peer, in place of an older record of the same node; returns it with its name made printable.

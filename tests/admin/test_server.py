@@ -6,14 +6,24 @@ import msgspec
 import pytest
 from aiohttp import ClientResponse, ClientSession
 
-from pairproxy.admin.server import AdminPort
+from pairproxy.admin.server import CHANGE_BYTES, AdminPort
 from pairproxy.api.schema import Explanation, Report, Status
 from pairproxy.config import Limits
-from pairproxy.core.errors import NotRemembered
+from pairproxy.core.errors import NotRemembered, StoreError
 from pairproxy.core.whatif.recording import Recording
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.listening import bind, port_of
 from tests.support.running import run_async
+
+TOKEN = "a-token-of-this-test"
+
+
+async def echo(body: bytes) -> object:
+    """The change that can be made here: says what it was sent."""
+    if body == b"impossible":
+        raise StoreError("A file is damaged. Remove it.")
+    return {"did": body.decode()}
+
 
 STATUS = Status("0.1.0", "N", "anna", 1.0, "fastest-finish", False, 0, (), (), 0, None, {}, None)
 
@@ -25,9 +35,11 @@ class Admin:
         self.url = f"http://127.0.0.1:{port}"
         self._session = session
 
-    async def ask(self, path: str, method: str = "GET", **headers: str) -> tuple[ClientResponse, bytes]:
+    async def ask(
+        self, path: str, method: str = "GET", body: bytes | None = None, **headers: str
+    ) -> tuple[ClientResponse, bytes]:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        async with self._session.request(method, self.url + path, headers=named) as response:
+        async with self._session.request(method, self.url + path, headers=named, data=body) as response:
             return response, await response.read()
 
 
@@ -59,7 +71,7 @@ class Fixed:
 @asynccontextmanager
 async def admin(*, is_ready: bool = True) -> AsyncIterator[Admin]:
     """The port on loopback."""
-    port = AdminPort(Fixed(is_ready), Limits(), Gate("testhost"))
+    port = AdminPort(Fixed(is_ready), Limits(), Gate("testhost"), TOKEN, {"/echo": echo})
     (sock,) = bind("127.0.0.1", 0, "")
     number = port_of(sock)
     await port.start(sock)
@@ -71,13 +83,13 @@ async def admin(*, is_ready: bool = True) -> AsyncIterator[Admin]:
 
 
 def ask(
-    path: str, method: str = "GET", *, is_ready: bool = True, **headers: str
+    path: str, method: str = "GET", body: bytes | None = None, *, is_ready: bool = True, **headers: str
 ) -> tuple[ClientResponse, bytes]:
     """One request to a fresh port."""
 
     async def scene() -> tuple[ClientResponse, bytes]:
         async with admin(is_ready=is_ready) as port:
-            return await port.ask(path, method, **headers)
+            return await port.ask(path, method, body, **headers)
 
     return run_async(scene())
 
@@ -148,7 +160,7 @@ def test_head_has_no_body() -> None:
 )
 def test_no_web_page_can_read_it(headers: dict[str, str], status: int) -> None:
     """Rebound names and foreign origins get nothing of what this machine does."""
-    response, body = ask("/status", "GET", **headers)  # type: ignore[arg-type]
+    response, body = ask("/status", "GET", None, **headers)  # type: ignore[arg-type]
     assert response.status == status
     if status == 403:
         assert b"anna" not in body
@@ -170,3 +182,54 @@ def test_a_request_is_explained_by_its_id() -> None:
     assert (response.status, msgspec.json.decode(body, type=Explanation)) == (200, STORY)
     response, body = ask("/requests/xyz")
     assert (response.status, json.loads(body)) == (404, {"error": "No request by this id is in memory."})
+
+
+def change(body: bytes = b"x", path: str = "/echo", **headers: str) -> tuple[int, dict[str, str]]:
+    """One POST; the status and the JSON that came."""
+    response, told = ask(path, "POST", body, **headers)
+    return response.status, json.loads(told)
+
+
+def test_who_shows_the_token_may_change_things() -> None:
+    """The change is handed the body; what it cannot do is answered with its sentence."""
+    shown = f"Bearer {TOKEN}"
+    assert change(Authorization=shown) == (200, {"did": "x"})
+    assert change(b"impossible", Authorization=shown) == (500, {"error": "A file is damaged. Remove it."})
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer "},
+        {"Authorization": f"Bearer {TOKEN}x"},
+        {"Authorization": f"Bearer {TOKEN[:-1]}"},
+        {"Authorization": TOKEN},
+        {"Authorization": "Bearer \xff\xfe"},
+        {"Authorization": f"Bearer {TOKEN}", "Origin": "https://evil.example"},
+        {"Authorization": f"Bearer {TOKEN}", "Host": "evil.example"},
+        {"Authorization": f"Bearer {TOKEN}", "Sec_Fetch_Site": "cross-site"},
+    ],
+)
+def test_nobody_else_may(headers: dict[str, str]) -> None:
+    """Without exactly the token, and from a web page with it, nothing is done and no CORS header is sent."""
+    response, told = ask("/echo", "POST", b"x", **headers)  # type: ignore[arg-type]
+    assert response.status == 403
+    assert b"did" not in told
+    assert TOKEN.encode() not in told
+    assert not [name for name in response.headers if name.startswith("Access-Control")]
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
+def test_a_change_is_a_post(method: str) -> None:
+    """Nothing that a link, an image or a preflight can send does it."""
+    response, told = ask("/echo", method, None, Authorization=f"Bearer {TOKEN}")
+    assert response.status in (404, 405)
+    assert b"did" not in told
+
+
+def test_a_change_is_small() -> None:
+    """A body that is no list of settings is refused before it is kept."""
+    status, told = change(b"x" * (CHANGE_BYTES + 1), Authorization=f"Bearer {TOKEN}")
+    assert status == 413
+    assert str(CHANGE_BYTES) in told["error"]

@@ -15,23 +15,28 @@ from pairproxy.api.client import (
     already_running,
     get_report,
     get_status,
+    post,
     read_daemon_file,
+    trust_changed,
 )
-from pairproxy.api.schema import DaemonFile, Report, Status
+from pairproxy.api.schema import DaemonFile, Report, Status, TrustChanged
 from pairproxy.core.errors import PairproxyError
 
-FILE = DaemonFile(pid=4711, node="N" * 52, name="anna", admin_port=1, peer_port=None, client_ports={})
+FILE = DaemonFile(
+    pid=4711, node="N" * 52, name="anna", admin_port=1, peer_port=None, client_ports={}, token="t0k"
+)
 STATUS = Status("0.1.0", "N" * 52, "anna", 1.0, "fastest-finish", False, 0, (), (), 0, None, {}, None)
 REPORT = Report(None, (), {"N" * 52: "anna"})
 
 
 class Server(ThreadingHTTPServer):
-    """Answers every GET the same; keeps the paths."""
+    """Answers everything the same; keeps the paths, and what came with a POST."""
 
     daemon_threads = True
 
     def __init__(self, status: int, body: bytes) -> None:
         self.paths: list[str] = []
+        self.posted: list[tuple[str, str | None, bytes]] = []
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -41,6 +46,11 @@ class Server(ThreadingHTTPServer):
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
+
+            def do_POST(self) -> None:
+                sent = self.rfile.read(int(self.headers["Content-Length"]))
+                server.posted.append((self.path, self.headers["Authorization"], sent))
+                self.do_GET()
 
             def log_message(self, *_: object) -> None:
                 """Tests read no access log."""
@@ -166,3 +176,41 @@ def test_a_second_daemon_hears_who_is_there(home: Path) -> None:
     assert already_running(home).startswith(f"Another pairproxy runs with the home {home}.")
     write(home)
     assert already_running(home).startswith(f"Another pairproxy (pid 4711) runs with the home {home}.")
+
+
+CHANGED = TrustChanged("N" * 52, ("A",), (), ())
+
+
+def test_a_daemon_is_told_that_its_peers_changed(home: Path) -> None:
+    """With the token of daemon.json; True once it has read them."""
+    with answering(home, CHANGED) as server:
+        assert trust_changed(home)
+    assert server.posted == [("/trust", "Bearer t0k", b"")]
+
+
+def test_without_a_daemon_nobody_is_told(home: Path) -> None:
+    """No file, nobody on the port, and the daemon of another home: False, no error."""
+    assert not trust_changed(home)
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        write(home, admin_port=sock.getsockname()[1])
+    assert not trust_changed(home)
+    with answering(home, msgspec.structs.replace(CHANGED, node="M" * 52)):
+        assert not trust_changed(home)
+
+
+def test_a_daemon_that_cannot_use_the_files_says_why(home: Path) -> None:
+    """Its sentence is the error."""
+    with (
+        answering(home, {"error": "A file is damaged."}, 500),
+        pytest.raises(PairproxyError, match="damaged"),
+    ):
+        trust_changed(home)
+
+
+def test_looking_shows_no_token(home: Path) -> None:
+    """It goes only with a change."""
+    with answering(home, CHANGED) as server:
+        post(home, "/x", b"{}", TrustChanged, lambda *_: True)
+    assert server.posted == [("/x", "Bearer t0k", b"{}")]
+    assert "t0k" not in STATUS.__repr__()
