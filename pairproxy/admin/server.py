@@ -86,7 +86,7 @@ class AdminPort(Port):
             shown[0].encode(errors="replace"), b"Bearer " + self._token
         )
         if not self._token or not is_known:
-            return _answer({"error": _NO_TOKEN}, 403)
+            return _answer({"error": _REFUSED}, 403)
         try:
             body = await read_body(request, self._limits)
         except BodyTooLarge:
@@ -121,7 +121,7 @@ class AdminPort(Port):
             return await asyncio.to_thread(make)
 
 
-_NO_TOKEN = "Changes need the token in daemon.json of the daemon's home. Use the commands of pairproxy."
+_REFUSED = "Changes need the token in daemon.json of the daemon's home. Use the commands of pairproxy."
 
 
 def _answer(value: object, status: int = 200) -> web.Response:

@@ -71,7 +71,7 @@ class TrustStore:
         self.reload()
 
     def reload(self) -> TrustNews:
-        """Read all peers anew and say what is different. Raises StoreError as load() does; nothing changes then."""
+        """Read all peers anew and say what is different. Raises StoreError, and changes nothing, as load()."""
         before = self._by_node
         ensure_private_directory(self._home)
         ensure_private_directory(self._directory)
