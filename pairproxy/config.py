@@ -12,7 +12,7 @@ import msgspec
 import platformdirs
 
 from pairproxy.core.errors import ConfigError
-from pairproxy.core.knowledge import Rules
+from pairproxy.core.rules import Rules
 
 EngineKind = Literal["ollama", "lmstudio", "llamacpp", "openai", "embedded", "paced"]
 CatalogueKind = Literal["merged", "local"]

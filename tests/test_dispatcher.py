@@ -16,10 +16,10 @@ from pairproxy.core.errors import (
     Unreachable,
 )
 from pairproxy.core.events import NodeLost
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import (
     Outcome,
 )
+from pairproxy.core.rules import Rules
 from tests.support.bridge import HERE, THERE, bridge, fail, hang, hang_in_the_middle, succeed
 from tests.support.fake_engine import eventually
 from tests.support.running import run_async

@@ -1,9 +1,7 @@
 """What becomes of a request that arrives: it waits here, or runs here as a guest at once, or is refused."""
 
 from collections import OrderedDict
-from dataclasses import replace
 
-from pairproxy.core import replicas
 from pairproxy.core.errors import Draining, PairproxyError, QueueFull, SlotsTaken
 from pairproxy.core.events import RequestArrived
 from pairproxy.core.knowledge import Knowledge
@@ -44,9 +42,8 @@ class Arrivals:
 
     def take_in(self, event: RequestArrived) -> Placed | PairproxyError | None:
         """Queue a client's request (None) or place a peer's; or answer why neither can be."""
-        knows, request = self._knows, event.request
-        if knows.rules.policy == "local-only" or replicas.matches(request.model, knows.rules.local_only):
-            request = replace(request, local_only=True)
+        knows = self._knows
+        request = knows.kept_here(event.request)
         waiting = Waiting(request, event.at)
         if knows.is_here(request.id):
             return SlotsTaken("This request is here already.")

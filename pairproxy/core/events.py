@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pairproxy.core.documents import EngineReport, NodeCatalogue, StateDocument
 from pairproxy.core.errors import PairproxyError
 from pairproxy.core.models import AttemptId, EngineId, ModelName, NodeId, Outcome, Request, RequestId, Usage
+from pairproxy.core.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,14 @@ class DrainEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class RulesChanged:
+    """A person set other rules; what runs and waits stays."""
+
+    at: float
+    rules: Rules
+
+
+@dataclass(frozen=True, slots=True)
 class TimePassed:
     """The moment the scheduler asked to be woken at has come."""
 
@@ -161,5 +170,6 @@ Event = (
     | NodeLost
     | DrainStarted
     | DrainEnded
+    | RulesChanged
     | TimePassed
 )

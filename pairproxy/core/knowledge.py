@@ -1,7 +1,7 @@
 """All that one node knows about itself, its peers and its requests: what the parts of the scheduler share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from random import Random
 
 from pairproxy.core.asking import Asking
@@ -11,34 +11,15 @@ from pairproxy.core.chains import ChainTable
 from pairproxy.core.costs import Costs
 from pairproxy.core.discipline import Discipline
 from pairproxy.core.local import LocalEngines
-from pairproxy.core.models import NodeId, RequestId
-from pairproxy.core.nodes import STALE_S, NodeTable
+from pairproxy.core.models import NodeId, Request, RequestId
+from pairproxy.core.nodes import NodeTable
 from pairproxy.core.planner import Planner
-from pairproxy.core.policies import CONCURRENCY_THRESHOLD, PREFIX_LENGTH
 from pairproxy.core.pricing import Pricing
 from pairproxy.core.promises import PromiseBook
 from pairproxy.core.queue import RequestQueue, Waiting
+from pairproxy.core.replicas import matches
+from pairproxy.core.rules import Rules
 from pairproxy.core.running import RunningTable
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What a person can set about scheduling."""
-
-    policy: str = "fastest-finish"
-    prefix_length: int = PREFIX_LENGTH  # characters; of the policy prefix-aware, as the next one is
-    concurrency_threshold: int = CONCURRENCY_THRESHOLD  # requests in flight
-    queue_limit: int = 256
-    queue_timeout_s: float = 600.0
-    attempts: int = 3
-    local_only: tuple[str, ...] = ()  # patterns of models whose requests stay on this node
-    stale_s: float = STALE_S  # a node that was silent for so long gets nothing new
-    rescue: bool = True  # whether a straggler of a burst may be taken back and done elsewhere (core.rescue)
-
-    @property
-    def is_rescuing(self) -> bool:
-        """Whether that is done: a policy that does not compare seconds would send it anywhere."""
-        return self.rescue and self.policy == "fastest-finish"
 
 
 class Knowledge:
@@ -59,18 +40,33 @@ class Knowledge:
         self.chains = ChainTable()
         homes = ChainHomes(self.chains, self.pricing, self.local, self.nodes, self.running)
         self.planner = Planner(
-            rules.policy,
+            rules,
             self.pricing,
             self.asking,
             homes,
             random or Random(own),
-            prefix_length=rules.prefix_length,
-            concurrency_threshold=rules.concurrency_threshold,
         )
         self.queue = RequestQueue(rules.queue_timeout_s, self.local.costs.expected_output)
         self.discipline = Discipline()
         self.served: dict[RequestId, Waiting] = {}  # dispatched, not over
         self.is_draining = False
+
+    def follow(self, rules: Rules) -> None:
+        """Go by other rules from now on; what runs goes on, what waits is planned by them."""
+        self.rules = rules
+        self.nodes.stale_s = rules.stale_s
+        self.pricing.is_rescued = rules.is_rescuing
+        self.planner.follow(rules)
+        self.queue.let_wait(rules.queue_timeout_s)
+        # A model may have become one that never leaves this machine, also for who is to be sent again.
+        for waiting in (*self.queue, *self.served.values()):
+            waiting.request = self.kept_here(waiting.request)
+
+    def kept_here(self, request: Request) -> Request:
+        """The request, marked if the rules let it run on this node only."""
+        if self.rules.policy == "local-only" or matches(request.model, self.rules.local_only):
+            return replace(request, local_only=True)
+        return request
 
     def has_place(self, waiting: Waiting, at: float) -> bool:
         """Whether any place works, free or not, that the request may still try."""

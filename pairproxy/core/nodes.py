@@ -8,8 +8,8 @@ from pairproxy.core.catalogue import CatalogueTable
 from pairproxy.core.documents import EngineState, Promise, ReplicaState, StateDocument, Wanted
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Replica
 from pairproxy.core.prefix_news import HeardFrom
+from pairproxy.core.rules import STALE_S
 
-STALE_S = 3.0  # three missed documents: no new requests there
 MAX_ENGINES = 32  # of one node; nobody runs more
 MAX_REPLICAS = 1000  # of one engine
 MAX_SLOTS = 4096  # of one node; vLLM's largest batches are in the hundreds, and each slot costs every plan
@@ -37,7 +37,7 @@ class NodeTable:
     def __init__(self, stale_s: float = STALE_S) -> None:
         self.catalogues = CatalogueTable()
         self.prefixes = HeardFrom()
-        self._stale_s = stale_s
+        self.stale_s = stale_s
         self._views: dict[NodeId, _View] = {}
         self._over: dict[NodeId, deque[str]] = {}  # epochs of lives that ended
 
@@ -96,7 +96,7 @@ class NodeTable:
 
     def next_stale(self, at: float) -> float | None:
         """When the next healthy node becomes stale, if nothing arrives from it."""
-        times = [view.received_at + self._stale_s for view in self._views.values()]
+        times = [view.received_at + self.stale_s for view in self._views.values()]
         return min((time for time in times if time > at), default=None)
 
     def engine(self, place: Place) -> tuple[EngineState, float] | None:
@@ -111,7 +111,7 @@ class NodeTable:
     def healthy(self, at: float) -> Iterator[StateDocument]:
         """The documents of nodes that take requests now: fresh, not draining."""
         for view in self._views.values():
-            if at < view.received_at + self._stale_s and not view.document.is_draining:
+            if at < view.received_at + self.stale_s and not view.document.is_draining:
                 yield view.document
 
     def healthy_replicas(

@@ -10,9 +10,10 @@ from pairproxy.core.chain_homes import ChainHomes
 from pairproxy.core.errors import ModelNotFound, PairproxyError, SlotsTaken
 from pairproxy.core.glance import Ahead
 from pairproxy.core.models import Candidate, Decision, ModelName, Place, Request
-from pairproxy.core.policies import BY_FINISH, CONCURRENCY_THRESHOLD, POLICIES, PREFIX_LENGTH, Asked
+from pairproxy.core.policies import BY_FINISH, POLICIES, Asked
 from pairproxy.core.pricing import Pricing
 from pairproxy.core.queue import Waiting
+from pairproxy.core.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +50,28 @@ class Planner:
 
     def __init__(
         self,
-        policy: str,
+        rules: Rules,
         pricing: Pricing,
         asking: Asking,
         chains: ChainHomes,
         random: Random,
-        *,
-        prefix_length: int = PREFIX_LENGTH,
-        concurrency_threshold: int = CONCURRENCY_THRESHOLD,
     ) -> None:
-        self._name = policy
-        self._policy = POLICIES[policy]
-        self._is_by_finish = policy in BY_FINISH
+        self.follow(rules)
         self._pricing = pricing
         self._asking = asking
         self._chains = chains
         self._random = random
-        self._prefix_length = prefix_length
-        self._concurrency_threshold = concurrency_threshold
         self._turn = 0
         self._used: dict[Place, int] = {}  # the turn at which each was picked last, the latest at the end
         self.settles_at: float | None = None  # when to plan anew, as all of a burst will be here
+
+    def follow(self, rules: Rules) -> None:
+        """Plan by the policy of these rules from now on."""
+        self._name = rules.policy
+        self._policy = POLICIES[rules.policy]
+        self._is_by_finish = rules.policy in BY_FINISH
+        self._prefix_length = rules.prefix_length
+        self._concurrency_threshold = rules.concurrency_threshold
 
     def walk(self, queue: Iterable[Waiting], at: float) -> tuple[list[Placed], deque[Waiting]]:
         """Plan the queue, in its order; returns what goes now and what keeps waiting, in order.

@@ -12,11 +12,10 @@ from hashlib import blake2b
 from random import Random
 
 from pairproxy.core.models import BLOCK_TOKENS, Candidate, NodeId, Place, Request
+from pairproxy.core.rules import CONCURRENCY_THRESHOLD, PREFIX_LENGTH
 
 CHARACTERS_A_TOKEN = 4  # as the blocks of Request.prefix are cut: 256 bytes are about 64 tokens
 BLOCK_CHARACTERS = BLOCK_TOKENS * CHARACTERS_A_TOKEN
-PREFIX_LENGTH = 256  # characters: one block, which a chat keeps from its first turn on
-CONCURRENCY_THRESHOLD = 8  # in flight at one node: two rounds of the four slots that llama-server has
 
 
 @dataclass(frozen=True, slots=True)

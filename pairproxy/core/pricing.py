@@ -42,7 +42,7 @@ class Pricing:
         self._running = running
         self._avoidance = avoidance
         self._promises = promises
-        self._is_rescued = is_rescued
+        self.is_rescued = is_rescued
         self.bursts = Bursts()
         self.holders = Holders(local, nodes)
         self.backlog = Backlog(local, nodes)
@@ -90,7 +90,7 @@ class Pricing:
         """What may go wrong with a burst, for one walk over the queue."""
         self.bursts.update(queue, self._running)
         running = [(one, self.lengths(one.request)) for one in self._running]
-        return Risks(self.bursts, len(queue), running, occupancies, at, self._is_rescued)
+        return Risks(self.bursts, len(queue), running, occupancies, at, self.is_rescued)
 
     def glance(self, risks: Risks, occupancies: dict[Place, Occupancy], at: float) -> Glance:
         """Who waits in any case, for one walk over the queue."""

@@ -86,6 +86,11 @@ class RequestQueue:
         """Whether nothing may wait here any more."""
         return self._timeout_s == -math.inf
 
+    def let_wait(self, timeout_s: float) -> None:
+        """From now on what waits may do so for this long; a queue that is closed stays so."""
+        if not self.is_closed:
+            self._timeout_s = timeout_s
+
     def close(self) -> None:
         """From now on whatever waits is overdue."""
         self._timeout_s = -math.inf

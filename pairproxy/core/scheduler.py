@@ -38,15 +38,17 @@ from pairproxy.core.events import (
     NodeReported,
     RequestAbandoned,
     RequestArrived,
+    RulesChanged,
     SpeedMeasured,
     TimePassed,
 )
-from pairproxy.core.knowledge import Knowledge, Rules
+from pairproxy.core.knowledge import Knowledge
 from pairproxy.core.models import AttemptId, EngineId, NodeId, Place
 from pairproxy.core.planner import Placed
 from pairproxy.core.pricing import KnownPlaces
 from pairproxy.core.queue import Waiting
 from pairproxy.core.rescue import Rescue
+from pairproxy.core.rules import Rules
 from pairproxy.core.running import Running
 from pairproxy.core.sharing import Sharing
 
@@ -62,8 +64,7 @@ class Scheduler:
 
     def __init__(self, own: NodeId, rules: Rules | None = None, random: Random | None = None) -> None:
         self.own = own
-        self.rules = rules or Rules()
-        self._knows = Knowledge(own, self.rules, random)
+        self._knows = Knowledge(own, rules or Rules(), random)
         self._arrivals = Arrivals(self._knows)
         self._endings = Endings(self._knows)
         self._sharing = Sharing(self._knows)
@@ -109,6 +110,11 @@ class Scheduler:
             times += [self.nodes.next_stale(at), self.nodes.next_promise_end(at)]
         known = [time for time in times if time is not None]
         return max(min(known), at + MIN_WAKEUP_S) if known else None
+
+    @property
+    def rules(self) -> Rules:
+        """What it goes by at present."""
+        return self._knows.rules
 
     @property
     def is_draining(self) -> bool:
@@ -190,6 +196,8 @@ class Scheduler:
             case DrainEnded():
                 self._knows.is_draining = True
                 self._knows.queue.close()
+            case RulesChanged(_, rules):
+                self._knows.follow(rules)
             case TimePassed():
                 pass
 

@@ -7,8 +7,8 @@ from random import Random
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.documents import EngineReport
 from pairproxy.core.events import EngineReported, Event, SpeedMeasured
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import AttemptId, EngineId, NodeId, Place, Replica, RequestId, Usage
+from pairproxy.core.rules import Rules
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.core.simulated_gpu import Reached, SimulatedGpu
 from pairproxy.core.virtual_clock import VirtualClock

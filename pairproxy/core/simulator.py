@@ -27,8 +27,8 @@ from pairproxy.core.events import (
     RequestArrived,
     TimePassed,
 )
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import AttemptId, EngineId, NodeId, Outcome, Place, RequestId, Usage
+from pairproxy.core.rules import Rules
 from pairproxy.core.simulated_gpu import Phase, Reached
 from pairproxy.core.simulated_network import SimulatedNetwork
 from pairproxy.core.simulated_node import SimulatedNode

@@ -1,6 +1,6 @@
 from pairproxy.core.commands import Refuse
 from pairproxy.core.errors import QueueFull
-from pairproxy.core.knowledge import Rules
+from pairproxy.core.rules import Rules
 from tests.core.told import Told, ask, refused
 
 

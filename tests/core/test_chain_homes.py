@@ -2,8 +2,8 @@
 
 from pairproxy.core.chain_homes import MOST_PLANNED
 from pairproxy.core.commands import Dispatch
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import Decision, NodeId, Rates, Request
+from pairproxy.core.rules import Rules
 from tests.core.told import A, B, Told, ask, at, document, queued, sent
 
 QUICK = Rates(prefill=5000.0, decode=115.0, beta=0.15)

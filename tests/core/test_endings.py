@@ -14,9 +14,9 @@ from pairproxy.core.errors import (
     UpstreamBusy,
 )
 from pairproxy.core.events import DrainEnded, DrainStarted
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import AttemptId, ModelName, Outcome, RequestId
 from pairproxy.core.queue import NOWHERE_S
+from pairproxy.core.rules import Rules
 from tests.core.told import FAST, SLOW, A, B, C, Told, ask, document, only_dispatch, queued, refused, sent
 
 OTHER = ModelName("other:latest")

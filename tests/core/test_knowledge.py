@@ -2,9 +2,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairproxy.core.errors import SlotsTaken
-from pairproxy.core.knowledge import Knowledge, Rules
+from pairproxy.core.knowledge import Knowledge
 from pairproxy.core.models import ModelName, Place, Request
 from pairproxy.core.queue import Waiting
+from pairproxy.core.rules import Rules
 from tests.core.told import A, B, C, Told, ask, at, document, refused
 
 REQUESTS = st.builds(

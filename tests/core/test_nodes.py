@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairproxy.core.documents import EngineState, Promise, ReplicaState, Wanted
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import EngineId, ModelName, NodeId, Replica
 from pairproxy.core.nodes import (
     MAX_ENGINES,
@@ -17,9 +16,9 @@ from pairproxy.core.nodes import (
     MOST_TOKENS,
     MOST_WAITING,
     PROMISED_S,
-    STALE_S,
     NodeTable,
 )
+from pairproxy.core.rules import STALE_S, Rules
 from tests.core.told import FAST, GPU, A, B, C, M, Told, ask, at, document, sent
 
 

@@ -17,6 +17,7 @@ from pairproxy.core.planner import Placed, Planner
 from pairproxy.core.pricing import Pricing
 from pairproxy.core.promises import PromiseBook
 from pairproxy.core.queue import Waiting
+from pairproxy.core.rules import Rules
 from pairproxy.core.running import Running, RunningTable
 from pairproxy.core.timing import Timing
 from tests.core.told import FAST, GPU, A, B, M, ask, at, document, report
@@ -34,7 +35,7 @@ def planner(*running: Running, node_b: bool = True) -> Planner:
         nodes.report(document(B, rates=FAST, frees=(2.0,)), 0.0)
     pricing = Pricing(local, nodes, table, Avoidance(), PromiseBook())
     chains = ChainHomes(ChainTable(), pricing, local, nodes, table)
-    return Planner("fastest-finish", pricing, Asking(A, nodes, table), chains, Random(0))
+    return Planner(Rules(), pricing, Asking(A, nodes, table), chains, Random(0))
 
 
 def test_the_walk_parts_who_goes_from_who_waits() -> None:

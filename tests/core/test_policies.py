@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from pairproxy.core.commands import Command
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import Candidate, ModelName, NodeId, Place
 from pairproxy.core.policies import (
     POLICIES,
@@ -21,6 +20,7 @@ from pairproxy.core.policies import (
     prefix_aware,
     round_robin,
 )
+from pairproxy.core.rules import Rules
 from tests.core.told import FAST, SLOW, A, B, C, Told, ask, at, document, sent
 
 EQUAL = "abcdefgh"

@@ -14,10 +14,10 @@ from pairproxy.core.commands import BreakOff, Command
 from pairproxy.core.documents import StateDocument, Wanted
 from pairproxy.core.errors import Moved, SlotsTaken, Unreachable
 from pairproxy.core.experiments.measures import alone
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import AttemptId, NodeId, Rates, Request, RequestId
 from pairproxy.core.queue import NOWHERE_S
 from pairproxy.core.rescue import LOOK_S, MOST_MOVES
+from pairproxy.core.rules import Rules
 from pairproxy.core.simulator import simulate
 from pairproxy.core.workload import SimNode
 from pairproxy.core.workloads.bursts import burst

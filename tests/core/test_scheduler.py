@@ -8,9 +8,9 @@ from pairproxy.core.commands import Refuse
 from pairproxy.core.costs import PRIORS
 from pairproxy.core.errors import ModelNotFound, QueueTimeout
 from pairproxy.core.events import AttemptFinished, EngineLost, EngineReported
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import AttemptId, EngineId, ModelName, NodeId, Outcome, RequestId, Usage
 from pairproxy.core.queue import NOWHERE_S
+from pairproxy.core.rules import Rules
 from tests.core.told import (
     FAST,
     GPU,

@@ -20,10 +20,11 @@ from pairproxy.core.events import (
     NodeReported,
     RequestAbandoned,
     RequestArrived,
+    RulesChanged,
     TimePassed,
 )
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import AttemptId, EngineId, ModelName, NodeId, Outcome, Place, RequestId, Usage
+from pairproxy.core.rules import Rules
 from pairproxy.core.scheduler import Scheduler
 from tests.core.told import FAST, GPU, SLOW, A, B, C, ask, document, report
 
@@ -81,7 +82,7 @@ class Storm:
         """One thing happens."""
         self.at += self.random.choice([0.0, 0.01, 0.3, 2.0])
         acts = [self.arrive, self.arrive, self.end, self.end, self.leave, self.settle, self.hear, self.probe]
-        self.random.choice([*acts, self.lose, self.repeat, self.wake])()
+        self.random.choice([*acts, self.lose, self.repeat, self.wake, self.change])()
 
     def arrive(self) -> None:
         """A client or a peer asks."""
@@ -164,6 +165,16 @@ class Storm:
     def lose(self) -> None:
         """A peer is gone."""
         self.tell(NodeLost(self.at, self.random.choice([B, C, NodeId("stranger")])))
+
+    def change(self) -> None:
+        """A person sets other rules."""
+        pick = self.random.choice
+        rules = Rules(
+            pick(["fastest-finish", "least-busy", "local-only", "prefix-aware"]), queue_limit=pick([1, 6]),
+            queue_timeout_s=pick([5.0, 30.0]), attempts=pick([1, 3]), stale_s=pick([0.5, 3.0]),
+            local_only=pick([(), ("other*",)]), rescue=pick([True, False]),
+        )  # fmt: skip
+        self.tell(RulesChanged(self.at, rules))
 
     def repeat(self) -> None:
         """The end of something that is over is told again."""

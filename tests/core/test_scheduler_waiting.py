@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from pairproxy.core.documents import Promise, StateDocument, Wanted
 from pairproxy.core.events import EngineReported, Event, NodeReported, RequestArrived, SpeedMeasured
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import Candidate, ModelName, Place, RequestId, Usage
 from pairproxy.core.policies import POLICIES, Asked
 from pairproxy.core.queue import Waiting
+from pairproxy.core.rules import Rules
 from pairproxy.core.scheduler import Scheduler
 from tests.core.test_scheduler_random import CPU, Storm
 from tests.core.told import FAST, GPU, SLOW, A, B, C, M, ask, report

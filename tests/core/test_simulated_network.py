@@ -3,8 +3,8 @@ from random import Random
 import pytest
 
 from pairproxy.core.documents import StateDocument
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import NodeId, Rates
+from pairproxy.core.rules import Rules
 from pairproxy.core.simulated_network import SimulatedNetwork
 from pairproxy.core.simulated_node import SimulatedNode
 from pairproxy.core.virtual_clock import VirtualClock

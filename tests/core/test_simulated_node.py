@@ -1,8 +1,8 @@
 import pytest
 
 from pairproxy.core.events import EngineReported, SpeedMeasured
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import AttemptId, EngineId, NodeId, Rates, RequestId
+from pairproxy.core.rules import Rules
 from pairproxy.core.simulated_gpu import Phase, Reached
 from pairproxy.core.simulated_node import SimulatedNode
 from pairproxy.core.virtual_clock import VirtualClock

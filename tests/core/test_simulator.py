@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pairproxy.core.accounting.bounds import provable_makespan, waves_bound
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import NodeId, Outcome, Rates
+from pairproxy.core.rules import Rules
 from pairproxy.core.simulator import simulate
 from pairproxy.core.workload import ENGINE, MODEL, SimNode, SimRequest, SimResult
 

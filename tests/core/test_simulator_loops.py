@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import NodeId, Outcome, Rates
+from pairproxy.core.rules import Rules
 from pairproxy.core.simulator import simulate
 from pairproxy.core.workload import Network, SimNode, SimRequest, Slowdown
 

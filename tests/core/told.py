@@ -20,7 +20,6 @@ from pairproxy.core.events import (
     SpeedMeasured,
     TimePassed,
 )
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import (
     AttemptId,
     Dialect,
@@ -35,6 +34,7 @@ from pairproxy.core.models import (
     RequestId,
     Usage,
 )
+from pairproxy.core.rules import Rules
 from pairproxy.core.scheduler import Scheduler
 
 A, B, C = NodeId("a"), NodeId("b"), NodeId("c")

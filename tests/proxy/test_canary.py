@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from pairproxy.config import Limits
-from pairproxy.core.knowledge import Rules
+from pairproxy.core.rules import Rules
 from tests.proxy.test_forward import BEN, FAILURES, beside_peer
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, Script, eventually

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pairproxy.core.knowledge import Rules
+from pairproxy.core.rules import Rules
 from pairproxy.proxy import catalogue as module
 from tests.support import engine_scripts as scripts
 from tests.support.listings import BENS, MINE, get, nodes, reply, scene, tags

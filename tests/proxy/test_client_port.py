@@ -7,8 +7,8 @@ import pytest
 
 from pairproxy.config import Limits
 from pairproxy.core.dialects import reading
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import Dialect, ModelName, Outcome, Replica, RequestId, Usage
+from pairproxy.core.rules import Rules
 from tests.proxy.test_forward import BEN, HERE, MUCH_FASTER, THERE, ask, beside_peer
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import FakeEngine, Script, eventually

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import Outcome, Rates
+from pairproxy.core.rules import Rules
 from pairproxy.proxy import forward
 from pairproxy.proxy.forward import REFUSAL_BYTES
 from pairproxy.security import tls

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import Outcome
+from pairproxy.core.rules import Rules
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, Script, eventually
 from tests.support.node import Node

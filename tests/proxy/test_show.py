@@ -7,8 +7,8 @@ import pytest
 
 from pairproxy.core.documents import CatalogueEntry
 from pairproxy.core.events import DrainStarted, NodeReported
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import ModelName, Replica
+from pairproxy.core.rules import Rules
 from pairproxy.proxy import show as module
 from pairproxy.security import tls
 from tests.support import engine_scripts as scripts

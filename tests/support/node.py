@@ -16,9 +16,9 @@ from pairproxy.core.commands import Command
 from pairproxy.core.documents import CatalogueEntry, EngineReport, EngineState, ReplicaState, StateDocument
 from pairproxy.core.errors import Unreachable
 from pairproxy.core.events import CatalogueReported, EngineReported, Event, NodeLost, NodeReported
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Rates, Replica
 from pairproxy.core.residency import Residency
+from pairproxy.core.rules import Rules
 from pairproxy.core.scheduler import PROTOCOL, Scheduler
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.peers.exchange import Publisher

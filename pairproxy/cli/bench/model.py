@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from pairproxy.cli.bench.rig import Rig
 from pairproxy.cli.bench.workloads import Workload
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import NodeId
+from pairproxy.core.rules import Rules
 from pairproxy.core.simulator import simulate
 
 

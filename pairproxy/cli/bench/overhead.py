@@ -12,8 +12,8 @@ from pairproxy.cli.bench.tables import Row
 from pairproxy.core.commands import Command, Dispatch
 from pairproxy.core.documents import EngineState, ReplicaState, StateDocument
 from pairproxy.core.events import AttemptFinished, Event, NodeReported, RequestArrived
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import AttemptId, EngineId, NodeId, Outcome, Rates, Replica, RequestId, Usage
+from pairproxy.core.rules import Rules
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.core.simulated_request import request_of
 from pairproxy.core.workload import MODEL, SimRequest

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pairproxy.core.commands import Command
 from pairproxy.core.documents import EngineReport, StateDocument
 from pairproxy.core.events import EngineReported, Event, SpeedMeasured
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import (
     AttemptId,
     Dialect,
@@ -19,6 +18,7 @@ from pairproxy.core.models import (
     RequestId,
     Usage,
 )
+from pairproxy.core.rules import Rules
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.core.workload import ENGINE, MODEL
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from pairproxy.core.accounting.bounds import fluid_bound, provable_makespan
 from pairproxy.core.accounting.services import percentile
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import BLOCK_TOKENS
+from pairproxy.core.rules import Rules
 from pairproxy.core.simulator import simulate
 from pairproxy.core.workload import MODEL, SimEngine, SimNode, SimRequest, SimResult
 from pairproxy.core.workloads.bursts import capacity

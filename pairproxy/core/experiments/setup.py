@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from pairproxy.core.knowledge import Rules
+from pairproxy.core.rules import Rules
 from pairproxy.core.workloads.chains import Chain, sub_agent
 from pairproxy.core.workloads.traces import agent_chains
 

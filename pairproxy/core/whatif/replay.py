@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import EngineId, ModelName, NodeId, Outcome, Rates
 from pairproxy.core.policies import POLICIES
+from pairproxy.core.rules import Rules
 from pairproxy.core.simulator import simulate
 from pairproxy.core.whatif.recording import (
     RecordedPlace,

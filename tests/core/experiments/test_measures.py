@@ -15,8 +15,8 @@ from pairproxy.core.experiments.measures import (
     ttft_s,
 )
 from pairproxy.core.experiments.rigs import client
-from pairproxy.core.knowledge import Rules
 from pairproxy.core.models import NodeId, Rates
+from pairproxy.core.rules import Rules
 from pairproxy.core.simulator import simulate
 from pairproxy.core.workload import SimNode, SimRequest
 from pairproxy.core.workloads.chains import Chain, Step, played
