@@ -31,6 +31,7 @@ from pairproxy.dispatcher import Dispatcher
 from pairproxy.engines.finder import find_engines, nothing_found, with_a_client_port
 from pairproxy.engines.own import OwnEngines
 from pairproxy.engines.ports import how_to_go_on, refuse_loops
+from pairproxy.loop_lag import LoopLag
 from pairproxy.peering import Peering, bind_peer_port
 from pairproxy.peers.restarting import restarting
 from pairproxy.proxy.catalogue import Catalogue
@@ -63,6 +64,7 @@ class Daemon:
         self._on_progress = on_progress
         self._clock = MonotonicClock()
         self._ledger = Ledger()
+        self._lag = LoopLag()
         self._token = secrets.token_urlsafe(32)
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
@@ -170,6 +172,7 @@ class Daemon:
     ) -> None:
         file = msgspec.structs.replace(sockets.file(identity.device_id, self._name), token=self._token)
         stack.enter_context(self._speeds)
+        self._spawn("loop lag", self._lag.run())
         self._spawn("speeds", restarting("speeds", self._speeds.run))
         self._engines.watch(self._dispatcher.tell, self._clock.now, self._spawn, self._speeds.knows)
         # Clients that come earlier wait in the ports' backlog; answered now, they would hear of no model.
@@ -234,6 +237,7 @@ class Daemon:
             file.client_ports,
             lambda: self._peering.discovery_problem,
             self._clock.now,
+            self._lag.worst,
         )
 
     # --- what siblings are handed -----------------------------------------------------------------------

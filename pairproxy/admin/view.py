@@ -37,7 +37,9 @@ class View:
         client_ports: Mapping[str, int],
         discovery_problem: Callable[[], str | None],
         now: Callable[[], float],
+        loop_lag: Callable[[], float] = lambda: 0.0,
     ) -> None:
+        """``loop_lag``: the seconds that the event loop was held up at worst in the last minute."""
         self._name = name
         self._scheduler = scheduler
         self._ledger = ledger
@@ -45,6 +47,7 @@ class View:
         self._client_ports = client_ports
         self._discovery_problem = discovery_problem
         self._now = now
+        self._loop_lag = loop_lag
         self._started_at = now()
         self._reports = Reports(scheduler, ledger, now)
 
@@ -71,6 +74,7 @@ class View:
             nodes=(self._own_node(at), *self._peers(at)),
             running=tuple(self._running(at)),
             requests_done=outcomes.get(Outcome.DONE, 0),
+            loop_lag_s=self._loop_lag(),
             outcomes=outcomes,
             discovery_problem=self._discovery_problem(),
             unpaired=self._book.unpaired,

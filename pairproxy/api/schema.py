@@ -73,6 +73,7 @@ class Status(msgspec.Struct, frozen=True):
     discovery_problem: str | None
     unpaired: dict[str, str]
     last_run: RunReport | None
+    loop_lag_s: float = 0.0  # the longest that the daemon's event loop was held up in the last minute
     outcomes: dict[str, int] = {}  # how many of the requests in memory ended so, this node's and its peers'
 
 

@@ -1,0 +1,91 @@
+"""The monitor of the event loop: what holds the loop up is measured, told once, and told where."""
+
+import asyncio
+import logging
+import time
+
+import pytest
+
+from pairproxy import loop_lag
+from pairproxy.loop_lag import LoopLag
+from tests.support.fake_engine import eventually
+from tests.support.running import run_async
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beats and limits a fifth of the real ones."""
+    monkeypatch.setattr(loop_lag, "BEAT_S", 0.02)
+    monkeypatch.setattr(loop_lag, "WARN_S", 0.05)
+
+
+def busy_for(seconds: float) -> None:
+    """Compute, as a parser of a large document would."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(1000))
+
+
+async def measured(lag: LoopLag, *blocks: float) -> None:
+    """Run the monitor, and hold the loop up for so long, one after the other."""
+    task = asyncio.create_task(lag.run(), name="loop lag")
+    for seconds in blocks:
+        await asyncio.sleep(loop_lag.BEAT_S / 2)
+        busy_for(seconds)
+    await asyncio.sleep(2 * loop_lag.BEAT_S)
+    task.cancel()
+
+
+def test_what_holds_the_loop_up_is_measured_and_named(caplog: pytest.LogCaptureFixture) -> None:
+    """F45: what computes for a fifth of a second is the worst of the last minute, and is named."""
+
+    async def main() -> None:
+        lag = LoopLag()
+        await measured(lag, 0.2)
+        assert 0.2 - loop_lag.BEAT_S < lag.worst() < 5.0
+
+    with caplog.at_level(logging.WARNING):
+        run_async(main())
+    (line,) = (record.message for record in caplog.records if record.name == "pairproxy.loop_lag")
+    assert "busy_for" in line
+
+
+def test_a_log_is_not_filled(caplog: pytest.LogCaptureFixture) -> None:
+    """A loop that is held up again and again is told of once in ten seconds."""
+
+    async def main() -> None:
+        await measured(LoopLag(), 0.1, 0.1, 0.1)
+
+    with caplog.at_level(logging.WARNING):
+        run_async(main())
+    assert len([record for record in caplog.records if record.name == "pairproxy.loop_lag"]) == 1
+
+
+def test_a_lag_is_forgotten_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """worst() looks back on its window only, and needs no more than one figure a second for it."""
+    monkeypatch.setattr(loop_lag, "WINDOW_S", 1)
+
+    async def main() -> None:
+        lag = LoopLag()
+        task = asyncio.create_task(lag.run(), name="loop lag")
+        await asyncio.sleep(0.05)
+        busy_for(0.5)
+        await eventually(lambda: lag.worst() > 0.4)
+        await eventually(lambda: lag.worst() < 0.4)
+        task.cancel()
+
+    run_async(main())
+
+
+def test_one_that_goes_on_counts() -> None:
+    """Who asks from another thread while the loop hangs is told so."""
+
+    async def main() -> None:
+        lag = LoopLag()
+        task = asyncio.create_task(lag.run(), name="loop lag")
+        await asyncio.sleep(0.05)
+        busy_for(0.1)
+        assert lag.worst() > 0.05
+        task.cancel()
+
+    run_async(main())
