@@ -38,6 +38,12 @@ class Connection(asyncio.Protocol):
         """Whether a request could be written now."""
         return not self._transport.is_closing()
 
+    @property
+    def local_host(self) -> str:
+        """The address of this machine that it goes out from, without a zone; "" when it is closed."""
+        name = self._transport.get_extra_info("sockname")
+        return str(name[0]).partition("%")[0] if name else ""
+
     def peer_certificate(self) -> bytes | None:
         """The certificate (DER) that the other end proved, None without TLS."""
         return tls.peer_certificate(self._transport)

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+from collections.abc import Callable
 from typing import Protocol
 
 from pairproxy.config import Limits
@@ -37,13 +38,16 @@ class Upstream:
         limits: Limits,
         tls: ssl.SSLContext | None = None,
         pin: bytes | None = None,
+        failed: Callable[[], None] | None = None,
     ) -> None:
+        """``failed`` is told whenever a request found no way, or its reply broke before the first byte."""
         if pin is not None and tls is None:
             raise ValueError("a pin without TLS would check nothing")
         self._endpoint = endpoint
         self._limits = limits
         self._tls = tls
         self._pin = pin
+        self._failed = failed
         self._pool = IdlePool(limits.connections)
         self._open: set[Connection] = set()
         self._all_lost: asyncio.Future[None] | None = None
@@ -57,6 +61,14 @@ class Upstream:
         connecting: silence is for the caller to judge. Cancelling it aborts the connection.
         """
         head = request_head(outgoing)
+        try:
+            return await self._send(outgoing, head)
+        except UpstreamError:
+            if self._failed is not None:
+                self._failed()
+            raise
+
+    async def _send(self, outgoing: Outgoing, head: bytes) -> Reply:
         address = self._endpoint.address(outgoing.target.partition("?")[0])
         is_reusing = outgoing.is_repeatable and not outgoing.may_switch
         reused = self._pool.take(address) if is_reusing else None
@@ -95,6 +107,22 @@ class Upstream:
             who = _who(self._endpoint.address(path))
             late = f"{who} did not answer within {timeout_s:g} s. See whether it is overloaded."
             raise BrokenReply(late) from None
+
+    async def dial(self, address: Address) -> None:
+        """Try one address: connect, and see that the pinned key is there. The next request finds it open.
+
+        Raises Unreachable or NotTrusted. Cancelling it closes what was begun.
+        """
+        self._pool.give(await self._connect(address))
+
+    def drop_idle(self) -> None:
+        """Close the connections that carry nothing: after a sleep they are dead without knowing it."""
+        self._pool.close()
+
+    def drop(self, is_dead: Callable[[Connection], bool]) -> None:
+        """Abort the connections that cannot work any more; a reply that comes over one breaks off."""
+        for connection in [one for one in self._open if is_dead(one)]:
+            connection.end()
 
     async def close(self) -> None:
         """Abort all connections and return when they are gone; nothing can be sent any more."""

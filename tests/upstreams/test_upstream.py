@@ -230,3 +230,60 @@ def test_many_at_once_each_get_their_own_answer() -> None:
 def test_the_host_header_of_an_address(address: tuple[str, int], expected: bytes) -> None:
     """Brackets around IPv6, and no zone, which means nothing to the other side."""
     assert host_header(address) == expected
+
+
+def test_dialling_leaves_a_connection_for_the_next_request() -> None:
+    """Who was dialled is asked over that connection; nothing was sent on it before."""
+
+    async def talk() -> None:
+        async with serving(raw(OK)) as (engine, upstream):
+            await upstream.dial(engine.address())
+            assert engine.requests == []
+            await upstream.send(GET)
+            assert (len(engine.connections), len(engine.requests)) == (1, 1)
+            await upstream.dial(engine.address())
+            upstream.drop_idle()
+            await eventually(lambda: engine.open_connections == 0)
+            with pytest.raises(Unreachable):
+                await upstream.dial(("127.0.0.1", closed_port()))
+
+    run_async(talk())
+
+
+def test_connections_of_a_dead_address_are_dropped_and_others_stay() -> None:
+    """F26: what came over them breaks off at once, instead of when TCP gives up."""
+
+    async def talk() -> None:
+        async with serving(raw(chunked_head() + chunk(b"a"), then="hang")) as (engine, upstream):
+            reply = await upstream.send(GET)
+            relay = asyncio.create_task(Sink().relay(reply))
+            await asyncio.sleep(0)
+            upstream.drop(lambda connection: connection.local_host != "127.0.0.1")
+            assert engine.open_connections == 1
+            upstream.drop(lambda connection: connection.local_host == "127.0.0.1")
+            with pytest.raises(ReplyTruncated):
+                await relay
+            await eventually(lambda: engine.open_connections == 0)
+
+    run_async(talk())
+
+
+def test_a_request_that_found_no_way_is_told() -> None:
+    """Whoever knows the addresses can look at once whether the place is still there."""
+
+    async def talk() -> None:
+        failures: list[str] = []
+        port = closed_port()
+        upstream = Upstream(At("127.0.0.1", port), limits=LIMITS, failed=lambda: failures.append("no way"))
+        with pytest.raises(Unreachable):
+            await upstream.send(GET)
+        assert failures == ["no way"]
+
+    run_async(talk())
+
+
+def closed_port() -> int:
+    """A port on which nothing listens."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
