@@ -24,6 +24,7 @@ from pairproxy.clock import MonotonicClock
 from pairproxy.config import Settings, cache_dir
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.errors import NothingToServe
+from pairproxy.core.events import RulesChanged
 from pairproxy.core.models import Place
 from pairproxy.core.residency import Residency
 from pairproxy.core.scheduler import Scheduler
@@ -42,6 +43,7 @@ from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.listening import Sockets, all_or_none, bind_plain
 from pairproxy.proxy.server import Port
 from pairproxy.proxy.unloading import Unloading
+from pairproxy.reloading import Reloading
 from pairproxy.security.identity import Identity, load_or_create
 from pairproxy.security.private_files import ensure_private_directory, exclusive, write_private
 from pairproxy.security.trust import TrustStore
@@ -58,8 +60,16 @@ Progress = Callable[[int, int], None]
 class Daemon:
     """One node, from start to stop."""
 
-    def __init__(self, settings: Settings, home: Path, on_progress: Progress) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        home: Path,
+        on_progress: Progress,
+        read_settings: Callable[[], Settings] | None = None,
+    ) -> None:
+        """``read_settings`` reads them again, for reread(); None: they cannot be read again, and stay."""
         self._settings = settings
+        self._reloading = Reloading(settings, read_settings or (lambda: settings), self._apply)
         self._home = home
         self._on_progress = on_progress
         self._clock = MonotonicClock()
@@ -82,6 +92,10 @@ class Daemon:
         if self._is_starting:
             self._is_starting = False
             self._starting.reschedule(0.0)
+
+    def reread(self) -> None:
+        """Read the settings again soon, and go by what has changed."""
+        self._reloading.want()
 
     async def run(self, on_ready: Callable[[DaemonFile], None]) -> None:
         """Serve until stop(). Raises SetupError for what a person has to mend first."""
@@ -139,7 +153,7 @@ class Daemon:
 
     def _wire(self, identity: Identity, trust: TrustStore) -> None:
         settings = self._settings
-        self._name = name = settings.node.name or socket.gethostname()
+        self._name = name = _name(settings)
         self._scheduler = Scheduler(identity.device_id, settings.rules(), Random())
         self._speeds = SpeedStore.here(self._home, self._scheduler.local.costs, settings.engines)
         self._dispatcher = Dispatcher(self._scheduler, self._clock, self._engines.settled, self._spawn)
@@ -160,6 +174,17 @@ class Daemon:
             self._clock.now,
             is_merged=settings.routing.catalogue == "merged",
         )
+        self._reloading.node = identity.device_id
+
+    def _apply(self, settings: Settings) -> None:
+        """Go by settings that differ in what reloading.LIVE names. Raises ConfigError, changing nothing."""
+        self._peering.follow_settings(settings, _name(settings))
+        self._settings = settings
+        self._view.name = _name(settings)
+        self._route.shows_headers = settings.debug.headers
+        self._catalogue.is_merged = settings.routing.catalogue == "merged"
+        self._dispatcher.tell(RulesChanged(self._clock.now(), settings.rules()))
+        logging.getLogger().setLevel(settings.log.level.upper())
 
     # --- running ----------------------------------------------------------------------------------------
 
@@ -173,11 +198,13 @@ class Daemon:
         file = msgspec.structs.replace(sockets.file(identity.device_id, self._name), token=self._token)
         stack.enter_context(self._speeds)
         self._spawn("loop lag", self._lag.run())
+        self._spawn("settings", restarting("settings", self._reloading.run))
         self._spawn("speeds", restarting("speeds", self._speeds.run))
         self._engines.watch(self._dispatcher.tell, self._clock.now, self._spawn, self._speeds.knows)
         # Clients that come earlier wait in the ports' backlog; answered now, they would hear of no model.
         await self._engines.until_told()
-        await self._open_ports(identity, sockets, self._view(file), stack)
+        self._view = self._view_of(file)
+        await self._open_ports(identity, sockets, self._view, stack)
         self._peering.start(self._spawn, file.peer_port)
         silent = (
             engine.id for engine in self._engines.engines if self._scheduler.local.get(engine.id) is None
@@ -220,7 +247,10 @@ class Daemon:
                 )
                 ports.append((client, sock, None))
         # What can be changed while the daemon runs, one line each; each takes the body of its POST.
-        changes: dict[str, Change] = {"/trust": self._peering.follow_trust}
+        changes: dict[str, Change] = {
+            "/trust": self._peering.follow_trust,
+            "/settings": self._reloading.reread,
+        }
         admin = AdminPort(view, limits, gate, self._token, changes)
         ports += [(admin, sock, None) for sock in sockets.admin]
         for one, sock, tls in ports:
@@ -228,7 +258,7 @@ class Daemon:
             self._ports.append(one)
             stack.push_async_callback(one.stop)
 
-    def _view(self, file: DaemonFile) -> View:
+    def _view_of(self, file: DaemonFile) -> View:
         return View(
             self._name,
             self._scheduler,
@@ -252,6 +282,10 @@ class Daemon:
         if place.node != self._scheduler.own:
             return self._peering.book.upstream(place.node)
         return self._engines.upstream(place.engine)
+
+
+def _name(settings: Settings) -> str:
+    return settings.node.name or socket.gethostname()
 
 
 _OTHER_ADMIN = "Stop that program, or set admin.listen in config.toml to another port."

@@ -65,6 +65,14 @@ class Peering:
         for text in settings.peers.static:
             self.book.add_everywhere(*parse_listen(text, "peers.static"))
 
+    def follow_settings(self, settings: Settings, name: str) -> None:
+        """Go by other settings from now on. Raises ConfigError, before anything changes."""
+        static = [parse_listen(text, "peers.static") for text in settings.peers.static]
+        self._settings = settings
+        self._publisher.name = name
+        for address in static:
+            self.book.add_everywhere(*address)
+
     @property
     def discovery_problem(self) -> str | None:
         """Why mDNS does not work at present; None while it does, or is not wanted."""

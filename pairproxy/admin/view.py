@@ -40,7 +40,7 @@ class View:
         loop_lag: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """``loop_lag``: the seconds that the event loop was held up at worst in the last minute."""
-        self._name = name
+        self.name = name
         self._scheduler = scheduler
         self._ledger = ledger
         self._book = book
@@ -66,7 +66,7 @@ class View:
         return Status(
             version=__version__,
             node=scheduler.own,
-            name=self._name,
+            name=self.name,
             uptime_s=at - self._started_at,
             policy=scheduler.rules.policy,
             is_draining=scheduler.is_draining,
@@ -95,7 +95,7 @@ class View:
 
     def _names(self) -> dict[str, str]:
         names: dict[str, str] = {link.node: link.name for link in self._book.links}
-        names[self._scheduler.own] = self._name
+        names[self._scheduler.own] = self.name
         return names
 
     def _own_node(self, at: float) -> NodeStatus:
@@ -103,7 +103,7 @@ class View:
         engines = [_engine(one, ports.get(one.engine)) for one in local.states(running, NodeId(""), at)]
         lost = local.lost_states(running, at)
         engines += [_engine(one, ports.get(one.engine), is_up=False) for one in lost]
-        return NodeStatus(self._scheduler.own, self._name, is_self=True, is_up=True, engines=tuple(engines))
+        return NodeStatus(self._scheduler.own, self.name, is_self=True, is_up=True, engines=tuple(engines))
 
     def _peers(self, at: float) -> list[NodeStatus]:
         documents = {document.node: document for document, _ in self._scheduler.nodes.documents(at)}

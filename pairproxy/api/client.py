@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from pairproxy.api.schema import DaemonFile, Explanation, Report, Status, TrustChanged
+from pairproxy.api.schema import DaemonFile, Explanation, Report, SettingsReread, Status, TrustChanged
 from pairproxy.core.errors import PairproxyError
 
 DAEMON_FILE = "daemon.json"
@@ -68,6 +68,11 @@ def trust_changed(home: Path) -> bool:
     except NoDaemon:
         return False
     return True
+
+
+def settings_changed(home: Path) -> SettingsReread:
+    """Let the daemon of ``home`` read its settings anew. Raises NoDaemon, PairproxyError."""
+    return post(home, "/settings", b"", SettingsReread, lambda told, node: told.node == node)
 
 
 def post(home: Path, path: str, body: bytes, kind: type[T], is_of: Callable[[T, str], bool]) -> T:

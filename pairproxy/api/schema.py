@@ -170,6 +170,14 @@ class Report(msgspec.Struct, frozen=True):
     node: str = ""  # this one
 
 
+class SettingsReread(msgspec.Struct, frozen=True):
+    """The answer to POST /settings: keys that changed and are in force now; those that need a restart."""
+
+    node: str
+    applied: tuple[str, ...]
+    needs_restart: tuple[str, ...]
+
+
 class DaemonFile(msgspec.Struct, frozen=True):
     """daemon.json in the home directory: how the faces find a running daemon."""
 

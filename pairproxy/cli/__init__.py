@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from pairproxy import __version__
-from pairproxy.cli import bench, demo, explain, report, status, up, whatif
+from pairproxy.cli import bench, demo, explain, reload, report, status, up, whatif
 
 OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG)
 """What a write to standard output may end with; of files of ours that cannot be written others tell."""
@@ -27,6 +27,7 @@ app = typer.Typer(
 app.command()(up.up)
 app.command()(demo.demo)
 app.command()(status.status)
+app.command()(reload.reload)
 app.command()(report.report)
 app.command()(explain.explain)
 app.command()(whatif.whatif)

@@ -5,6 +5,7 @@ import enum
 import logging
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,7 +61,7 @@ def up(
     """Run the daemon in the foreground: find engines and peers, and serve.
 
     Ctrl-C takes no new work and lets what runs and waits end, for 30 s at most; a second Ctrl-C ends it
-    at once.
+    at once. `pairproxy reload` (or SIGHUP) lets it read its settings anew.
 
     Examples: `pairproxy up`, `pairproxy up --engine embedded`, `pairproxy up --config mine.toml`.
     """
@@ -69,16 +70,19 @@ def up(
             "goes with --engine only; config.toml has engines.listen.", param_hint="--listen"
         )
     directory = home_or_default(home)
-    settings = _settings(config, directory, log_level)
-    if engine is not None:
-        settings = _with_engine(settings, engine, listen)
+
+    def read() -> "Settings":
+        settings = _settings(config, directory, log_level)
+        return settings if engine is None else _with_engine(settings, engine, listen)
+
+    settings = read()
     logging.getLogger("zeroconf").setLevel(logging.WARNING)  # below, it writes out whole packets
     logging.basicConfig(
         stream=sys.stderr,
         level=settings.log.level.upper(),
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
-    _run(settings, directory, stop_on_eof)
+    _run(settings, read, directory, stop_on_eof)
 
 
 def _settings(config: Path | None, home: Path, log_level: LogLevelName | None) -> "Settings":
@@ -105,16 +109,17 @@ def _with_engine(settings: "Settings", engine: EngineChoice, listen: str | None)
     return msgspec.structs.replace(settings, engines=(entry,))
 
 
-def _run(settings: "Settings", home: Path, stop_on_eof: bool) -> None:
+def _run(settings: "Settings", read: Callable[[], "Settings"], home: Path, stop_on_eof: bool) -> None:
     import asyncio
 
     from pairproxy.cli.progress import fetch_progress
+    from pairproxy.cli.signals import on_signals
     from pairproxy.daemon import Daemon
 
     async def serve() -> None:
         with fetch_progress() as on_progress:
-            daemon = Daemon(settings, home, on_progress)
-            _on_signals(daemon.stop)
+            daemon = Daemon(settings, home, on_progress, read)
+            on_signals(daemon.stop, daemon.reread)
             if stop_on_eof:
                 _on_end_of_input(daemon.stop)
             await daemon.run(_say_ready)
@@ -141,25 +146,6 @@ def _say_ready(daemon: "DaemonFile") -> None:
 
 def _authority(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _on_signals(stop: Any) -> None:
-    """Ctrl-C, a service manager's SIGTERM and a closed terminal drain.
-
-    Windows has no SIGHUP and no loop handlers (untested there).
-    """
-    import asyncio
-    import signal
-
-    loop = asyncio.get_running_loop()
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if number is None:
-            continue
-        try:
-            loop.add_signal_handler(number, stop)
-        except NotImplementedError:
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
 
 
 def _on_end_of_input(stop: Any) -> None:

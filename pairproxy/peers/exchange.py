@@ -64,7 +64,7 @@ class Publisher:
 
     def __init__(self, scheduler: Scheduler, name: str, now: Callable[[], float], interval_s: float) -> None:
         self._scheduler = scheduler
-        self._name = name
+        self.name = name
         self._now = now
         self._interval_s = interval_s
         self._epoch = uuid.uuid4().hex
@@ -90,7 +90,7 @@ class Publisher:
         self._sequence += 1
         at = self._now()
         versions = None if told is None else told.versions(at)
-        document = self._scheduler.document_for(reader, self._epoch, self._sequence, self._name, at, versions)
+        document = self._scheduler.document_for(reader, self._epoch, self._sequence, self.name, at, versions)
         if told is not None:
             told.took(document)
         return document

@@ -48,7 +48,7 @@ class Catalogue:
         self._scheduler = scheduler
         self._route = route
         self._now = now
-        self._is_merged = is_merged
+        self.is_merged = is_merged
         self.show = Show(scheduler, route, limits, now)
 
     def own(self) -> bytes:
@@ -60,7 +60,7 @@ class Catalogue:
 
         False: it is not answered and was not touched, and belongs to the engine alone. Raises UpstreamError.
         """
-        if not self._is_merged or is_here_only(request):
+        if not self.is_merged or is_here_only(request):
             return False
         path = routes.path_of(request.raw_path)
         if (request.method, path) == ("POST", "/api/show"):

@@ -38,13 +38,13 @@ UpstreamOf = Callable[[Place], Upstream]
 """Where a place is reached. Raises Unreachable when it is gone."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Route:
     """How this daemon reaches places: its own engines directly, the others through their daemons."""
 
     upstream: UpstreamOf
     is_peer: Callable[[Place], bool]
-    shows_headers: bool = False  # debug.headers
+    shows_headers: bool = False  # debug.headers, which may change while requests run
     hear_refusal: HearRefusal = lambda node, body: None
 
 

@@ -200,7 +200,7 @@ def test_what_it_says_when_it_is_ready(daemons: Daemons) -> None:
     assert Asker(node.port).ask(tokens=1).status == 200
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_lets_a_running_reply_end(daemons: Daemons, number: signal.Signals) -> None:
     """The stream is whole, new clients are turned away meanwhile, and the exit status is 0."""
     node, reply = streaming(daemons, tokens=30)
