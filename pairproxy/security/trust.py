@@ -1,10 +1,13 @@
 """Whom we believe: the paired peers, one file each in ``home/peers/<device id>.json``.
 
-A peer is believed by its exact certificate, byte for byte. Addresses kept here say where to try, never
-whom to believe. A peer that was forgotten is unknown from the next request on.
+A peer is believed by its exact certificate, byte for byte. Addresses kept here were told when pairing; they
+say where to try, never whom to believe. A peer that was forgotten gets nothing from then on, and hears why.
 """
 
+import contextlib
 import re
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,9 +16,11 @@ import msgspec
 from pairproxy.core.errors import StoreError
 from pairproxy.core.models import NodeId
 from pairproxy.security.certificates import check_profile
+from pairproxy.security.forgotten import Forgotten, read_forgotten, write_forgotten
 from pairproxy.security.identity import short_id
 from pairproxy.security.private_files import (
     ensure_private_directory,
+    exclusive,
     read_private,
     remove_private,
     write_private,
@@ -24,6 +29,9 @@ from pairproxy.security.private_files import (
 MOST_PEERS = 256  # people pair machines by hand; one reads a state document of each every second
 MOST_ADDRESSES = 16  # of one peer: a few networks at home and at work, with IPv4 and IPv6
 NAME_CHARACTERS = 64
+MOST_PATTERNS = 64  # of models that a peer may use
+PATTERN_CHARACTERS = 256  # as long as the longest name of a model
+LOCK_FILE = "trust.lock"
 _FILE_BYTES = 64 * 1024
 _HOST_AND_PORT = re.compile(
     r"(?: \[ [0-9A-Fa-f:.]{2,45} (?:%[\w.-]{1,32})? \] | [\w.-]{1,253} ) : ([0-9]{1,5})",
@@ -45,6 +53,7 @@ class PeerRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     addresses: tuple[str, ...] = ()
     slots: int | None = None  # of this node that it may hold at once; None: peers.max_slots decides
     models: tuple[str, ...] = ()  # that it may use here, * and ? stand for text; (): all
+    paired_at: int = 0  # seconds since 1970 by this machine's clock, for people; 0: nobody knows
 
 
 class TrustNews(NamedTuple):
@@ -55,8 +64,20 @@ class TrustNews(NamedTuple):
     gone: tuple[NodeId, ...]
 
 
+class Trust(NamedTuple):
+    """What the files say: whom to believe, and who was forgotten."""
+
+    peers: dict[NodeId, PeerRecord]
+    forgotten: dict[NodeId, Forgotten]
+
+
 class TrustStore:
-    """The live table of paired peers and the files behind it. Its methods write small files: milliseconds."""
+    """The table of paired peers and the files behind it.
+
+    Commands write: each change reads the files anew under a lock, so that two commands at once lose nothing.
+    A running daemon reads only, which is why it can never bring back a peer that was forgotten. Methods read
+    and write small files: milliseconds.
+    """
 
     def __init__(self, home: Path, own: NodeId) -> None:
         """``own`` is this node's device id, which can never be a peer's. Nothing is read before load()."""
@@ -65,50 +86,41 @@ class TrustStore:
         self._own = own
         self._by_node: dict[NodeId, PeerRecord] = {}
         self._by_certificate: dict[bytes, PeerRecord] = {}
+        self._forgotten: dict[NodeId, Forgotten] = {}
+
+    # --- reading ----------------------------------------------------------------------------------------
 
     def load(self) -> None:
         """Read all peers. Raises StoreError naming the file that is damaged or open to others."""
         self.reload()
 
     def reload(self) -> TrustNews:
-        """Read all peers anew and say what is different. Raises StoreError, and changes nothing, as load()."""
-        before = self._by_node
+        """Read all anew and say what is different. Raises StoreError, as load(), and changes nothing then."""
+        return self.take(self.read())
+
+    def read(self) -> Trust:
+        """What the files say now; any thread may ask. Raises StoreError."""
         ensure_private_directory(self._home)
         ensure_private_directory(self._directory)
         files = sorted(self._directory.glob("*.json"))
         if len(files) > MOST_PEERS:
             raise StoreError(f"{self._directory} holds more than {MOST_PEERS} peers. Remove some files.")
-        records = [self._read(file) for file in files]
-        self._by_node = {record.node: record for record in records}
-        self._by_certificate = {record.certificate: record for record in records}
+        found = [record for file in files if (record := self._read(file)) is not None]
+        forgotten = {one.node: one for one in read_forgotten(self._home)}
+        # In both after a crash between two writes: who was forgotten stays so until the pairing is whole.
+        return Trust({one.node: one for one in found if one.node not in forgotten}, forgotten)
+
+    def take(self, trust: Trust) -> TrustNews:
+        """Go by this from now on; says what is different."""
+        before, now = self._by_node, trust.peers
+        self._by_node = dict(now)
+        self._by_certificate = {record.certificate: record for record in now.values()}
+        self._forgotten = dict(trust.forgotten)
         return TrustNews(
-            added=tuple(node for node in self._by_node if node not in before),
-            changed=tuple(
-                node for node in self._by_node if before.get(node, self._by_node[node]) != self._by_node[node]
-            ),
-            gone=tuple(node for node in before if node not in self._by_node),
+            added=tuple(node for node in now if node not in before),
+            changed=tuple(node for node in now if node in before and before[node] != now[node]),
+            gone=tuple(node for node in before if node not in now),
         )
-
-    def add(self, record: PeerRecord) -> PeerRecord:
-        """Keep a peer, in place of an older record of the same node; returns it with its name made printable.
-
-        Raises StoreError, and changes nothing, if the certificate has not our profile or is not the node's,
-        if the node is ourselves, if the table is full or the file cannot be written.
-        """
-        checked = self._checked(record)
-        if checked.node not in self._by_node and len(self._by_node) >= MOST_PEERS:
-            raise StoreError(f"There are {MOST_PEERS} paired peers already. Forget one, then pair again.")
-        self._keep(checked)
-        return checked
-
-    def forget(self, node: NodeId) -> bool:
-        """Believe ``node`` no longer, at once; says if it was a peer. Raises StoreError if its file stays."""
-        record = self._by_node.pop(node, None)
-        if record is None:
-            return False
-        self._by_certificate.pop(record.certificate, None)
-        remove_private(self._file(node))
-        return True
 
     def get(self, node: NodeId) -> PeerRecord | None:
         """The peer with this device id."""
@@ -122,38 +134,88 @@ class TrustStore:
         """All peers, in the order of their names."""
         return tuple(sorted(self._by_node.values(), key=lambda record: (record.name, record.node)))
 
-    def remember_address(self, node: NodeId, host: str, port: int) -> None:
-        """Keep an address at which the peer proved its key. Writes only if it is new; no peer, no effect.
+    def forgotten(self) -> tuple[Forgotten, ...]:
+        """Who was a peer and is none any more, as far as it is remembered."""
+        return tuple(self._forgotten.values())
 
-        Raises StoreError if it is not an address or cannot be written.
+    def was_forgotten(self, der: bytes) -> bool:
+        """Whether a certificate is that of a machine that was a peer."""
+        return any(one.certificate == der for one in self._forgotten.values())
+
+    # --- changing ---------------------------------------------------------------------------------------
+
+    def add(self, record: PeerRecord) -> PeerRecord:
+        """Keep a peer, in place of an older record of the same node, forgotten or not; returns it as kept.
+
+        Its name is made printable. Raises StoreError, and changes nothing, if the certificate has not our
+        profile or is not the node's, if the node is ourselves, if the table is full or the file cannot be
+        written.
         """
-        record = self._by_node.get(node)
-        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        if record is None or address in record.addresses:
-            return
-        addresses = (address, *record.addresses)[:MOST_ADDRESSES]
-        self._keep(self._checked(msgspec.structs.replace(record, addresses=addresses)))
+        checked = self._checked(record)
+        if not checked.paired_at:
+            checked = msgspec.structs.replace(checked, paired_at=int(time.time()))
+        with self._changing():
+            if checked.node not in self._by_node and len(self._by_node) >= MOST_PEERS:
+                raise StoreError(f"There are {MOST_PEERS} paired peers already. Forget one, then pair again.")
+            self._keep(checked)
+            if checked.node in self._forgotten:
+                write_forgotten(self._home, [one for one in self.forgotten() if one.node != checked.node])
+            self.reload()
+        return checked
+
+    def change(self, node: NodeId, change: Callable[[PeerRecord], PeerRecord]) -> PeerRecord:
+        """Keep what ``change`` makes of a peer's record; returns it.
+
+        Raises StoreError, and changes nothing, if there is no such peer or add() would refuse the record.
+        """
+        with self._changing():
+            record = self._by_node.get(node)
+            if record is None:
+                raise StoreError("That machine is no longer paired. See `pairproxy peers`.")
+            checked = self._checked(change(record))
+            self._keep(checked)
+            self.reload()
+        return checked
+
+    def forget(self, node: NodeId) -> bool:
+        """Believe ``node`` no longer, at once; says if it was a peer. Raises StoreError if its file stays."""
+        with self._changing():
+            record = self._by_node.pop(node, None)
+            if record is None:
+                return False
+            self._by_certificate.pop(record.certificate, None)
+            others = [one for one in self.forgotten() if one.node != node]
+            # Without it the peer is a stranger, which costs it an explanation and gains it nothing.
+            with contextlib.suppress(StoreError):
+                write_forgotten(self._home, [*others, Forgotten(node, record.name, record.certificate)])
+            remove_private(self._file(node))
+            self.reload()
+        return True
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Nobody else changes the files meanwhile, and what they say is known. Raises StoreError."""
+        ensure_private_directory(self._home)
+        with exclusive(self._home / LOCK_FILE, refusal=_OTHERS_CHANGE):
+            self.reload()
+            yield
 
     def _keep(self, record: PeerRecord) -> None:
-        ensure_private_directory(self._home)
-        ensure_private_directory(self._directory)
         write_private(self._file(record.node), msgspec.json.format(msgspec.json.encode(record)) + b"\n")
-        old = self._by_node.get(record.node)
-        if old is not None:
-            del self._by_certificate[old.certificate]
-        self._by_node[record.node] = record
-        self._by_certificate[record.certificate] = record
 
     def _file(self, node: NodeId) -> Path:
         return self._directory / f"{node}.json"
 
-    def _read(self, file: Path) -> PeerRecord:
+    def _read(self, file: Path) -> PeerRecord | None:
+        """The record in a file; None if it was removed just now."""
         content = read_private(file, _FILE_BYTES)
+        if content is None:
+            return None
         try:
-            record = self._checked(msgspec.json.decode(content or b"", type=PeerRecord))
+            record = self._checked(msgspec.json.decode(content, type=PeerRecord))
             if file != self._file(record.node):
                 raise StoreError("It lies under another node's name.")
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             raise StoreError(f"{file} is damaged. Remove it and pair with that machine again.") from None
         except StoreError as error:
             raise StoreError(f"{file} cannot be used. {error} Or remove the file.") from None
@@ -166,6 +228,15 @@ class TrustStore:
             raise StoreError("That is this machine itself. Pair with another one.")
         if len(record.addresses) > MOST_ADDRESSES or not all(map(_is_address, record.addresses)):
             raise StoreError(f"The addresses are not up to {MOST_ADDRESSES} times host:port. Correct them.")
+        if record.slots is not None and record.slots < 1:
+            raise StoreError(
+                "A peer that may use this machine has one slot at least. Or take the right away."
+            )
+        if len(record.models) > MOST_PATTERNS or not all(map(_is_pattern, record.models)):
+            raise StoreError(
+                f"The models are not up to {MOST_PATTERNS} names of up to {PATTERN_CHARACTERS} characters,"
+                " in which * and ? stand for text. Correct them."
+            )
         return msgspec.structs.replace(record, name=printable(record.name) or short_id(record.node))
 
 
@@ -174,6 +245,13 @@ def printable(text: str) -> str:
     return "".join(character for character in text[: 4 * NAME_CHARACTERS] if character.isprintable())[
         :NAME_CHARACTERS
     ].strip()
+
+
+_OTHERS_CHANGE = "Another pairproxy command changes the peers at this moment. Try again when it is done."
+
+
+def _is_pattern(text: str) -> bool:
+    return 0 < len(text) <= PATTERN_CHARACTERS and text.isprintable()
 
 
 def _is_address(text: str) -> bool:
