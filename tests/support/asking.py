@@ -63,9 +63,13 @@ class Asker:
         pool.shutdown(wait=False)
         return future
 
+    def connection(self) -> http.client.HTTPConnection:
+        """One for the next request."""
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_S)
+
     def request(self, method: str, path: str, body: Any = None, **more: str) -> Got:
         """One request of any kind."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_S)
+        connection = self.connection()
         began_at = time.monotonic()
         try:
             content = None if body is None else json.dumps(body).encode()
@@ -79,6 +83,8 @@ class Asker:
                 got.body = response.read()
             except http.client.IncompleteRead as error:
                 got.body, got.is_whole = error.partial, False
+            except ConnectionError:
+                got.is_whole = False
             got.seconds = time.monotonic() - began_at
             return got
         finally:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, Protocol, TypeVar
 
 import psutil
 
@@ -68,13 +68,34 @@ def _table(head: str, values: Mapping[str, Any]) -> str:
     return "".join([f"{head}\n", *(f"{key} = {json.dumps(value)}\n" for key, value in values.items())])
 
 
+class Running(Protocol):
+    """What is asked of a daemon's process: a subprocess.Popen, or one in another network."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def stdin(self) -> IO[bytes] | None: ...
+
+    @property
+    def returncode(self) -> int | None: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, sig: int) -> None: ...
+
+    def kill(self) -> None: ...
+
+
 @dataclass
 class Node:
     """One started daemon."""
 
     name: str
     home: Path
-    process: subprocess.Popen[bytes]
+    process: Running
     log_file: Path
     is_expected_to_fail: bool = False
     """Whether the test itself ended it, or means it to end badly: nothing is asked of its end then."""
