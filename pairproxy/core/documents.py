@@ -13,6 +13,7 @@ class ReplicaState:
     replica: Replica
     is_loaded: bool
     rates: Rates
+    continues: bool = False  # whether its engine was seen to go on with the beginning of a reply
 
 
 class Listing(StrEnum):
@@ -71,6 +72,9 @@ class EngineReport:
     replicas: tuple[tuple[Replica, bool], ...]  # (replica, is it loaded)
     catalogue: tuple[CatalogueEntry, ...] = ()
     cache_tokens: int | None = None  # of prompts that it keeps beside its slots; None: it does not say
+    continuing: frozenset[ModelName] = (
+        frozenset()
+    )  # seen to go on with a text (engines.verifying)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,19 @@ class AttemptFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyBroken:
+    """A reply lost its node after ``delivered_tokens``; another one may go on from there.
+
+    ``settled`` as in RequestAbandoned. One that nobody can go on with ends as truncated (AttemptFinished).
+    """
+
+    at: float
+    attempt: AttemptId
+    delivered_tokens: int
+    settled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class EngineSettled:
     """The engine is really free of an attempt that was abandoned or broken off."""
 
@@ -161,6 +174,7 @@ Event = (
     | FirstByteReceived
     | AttemptFinished
     | AttemptFailed
+    | ReplyBroken
     | EngineSettled
     | EngineReported
     | EngineLost

@@ -55,7 +55,7 @@ class Holders:
         size = bisect_left(windows, request.prompt_tokens + (request.max_output_tokens or 0))
         return (
             request.model, request.path, request.engine, request.local_only, request.stays, request.needs,
-            request.coding, request.context_tokens, request.origin, request.runner, size,
+            request.coding, request.context_tokens, request.origin, request.runner, request.begun, size,
         )  # fmt: skip
 
     def is_known(self, request: Request) -> bool:
@@ -79,10 +79,12 @@ class Holders:
     def _find(self, request: Request, at: float) -> Found:
         exactly = routes.is_embedding(request.path)
         here, there = self._here(request), self._there(request, at)
-        wanted = _wanted(here, there, exactly)
+        wanted = request.begun or _wanted(here, there, exactly)
         found: Found = []
         for place, engine, state in here + there:
             if wanted is None or not replicas.is_same(wanted, state.replica, exactly=exactly):
+                continue
+            if request.begun is not None and not state.continues:
                 continue
             has_to_load = not state.is_loaded or self.runners.has_to_reload(
                 request, place, engine.kind, state.replica

@@ -155,7 +155,8 @@ class LocalEngines:
     ) -> Iterator[tuple[Place, EngineReport, ReplicaState]]:
         for replica, is_loaded in report.replicas:
             if replica.model == model:
-                state = ReplicaState(replica, is_loaded, self.rates(report.engine, model))
+                rates, continues = self.rates(report.engine, model), model in report.continuing
+                state = ReplicaState(replica, is_loaded, rates, continues)
                 yield Place(self.own, report.engine), report, state
 
     def unlisted(
@@ -208,7 +209,12 @@ class LocalEngines:
             yours=len(here) - len(others),
             frees_in_s=tuple(sorted(max(one.remaining_s(at), 0.0) for one in others)),
             replicas=tuple(
-                ReplicaState(replica, is_loaded, self.rates(report.engine, replica.model))
+                ReplicaState(
+                    replica,
+                    is_loaded,
+                    self.rates(report.engine, replica.model),
+                    replica.model in report.continuing,
+                )
                 for replica, is_loaded in report.replicas
             ),
             cache_tokens=report.cache_tokens,

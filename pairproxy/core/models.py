@@ -136,6 +136,7 @@ class Request:
     chain: str = ""  # a name the client gave to the chain it belongs to; "": none
     outline: Outline | None = None  # of a prompt that is long enough to be worth a cache
     coding: str = ""  # how its body is encoded ("gzip"); engines differ in which of them they read
+    begun: Replica | None = None  # what wrote the beginning of its reply, and only the same goes on with it
 
 
 @dataclass(frozen=True, slots=True)

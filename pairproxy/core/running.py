@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pairproxy.core.lengths import Lengths
-from pairproxy.core.models import AttemptId, NodeId, Place, Rates, Request, Usage
+from pairproxy.core.models import AttemptId, NodeId, Place, Rates, Replica, Request, Usage
 from pairproxy.core.prefixes import Pending
 from pairproxy.core.timing import Timing
 
@@ -29,6 +29,7 @@ class Running:
     was_cold: bool = False  # whether its model had to be loaded first
     is_settling: bool = False  # over for its client, but the engine may still be at it
     read_s: float | None = None  # of reading alone, as predicted, without what its place held
+    replica: Replica | None = None  # what writes its reply
     held_blocks: int = 0  # of its prompt, by the index of the engine when it was sent (of this node's only)
 
     def remaining_s(self, at: float) -> float:

@@ -5,23 +5,25 @@ How a request ends, and what the record says:
 1. AttemptFinished            its outcome: done, error or truncated
 2. RequestAbandoned           cancelled
 3. Refuse with a Refusal      refused (queue full, waited too long, a peer's slot was taken)
-4. Refuse with another error  failed
+4. Refuse with ReplyTruncated truncated: its reply lost its node, and nobody could go on with it
+5. Refuse with another error  failed
 
-AttemptFailed ends an attempt, not the request: the commands it led to say how it goes on.
+AttemptFailed and ReplyBroken end an attempt, not the request: the commands they led to say how it goes on.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from pairproxy.core.accounting.open_requests import OpenAttempt, OpenRequest
-from pairproxy.core.accounting.records import RequestRecord
+from pairproxy.core.accounting.records import BROKEN, RequestRecord
 from pairproxy.core.commands import Command, Dispatch, Refuse
-from pairproxy.core.errors import PairproxyError, Refusal
+from pairproxy.core.errors import PairproxyError, Refusal, ReplyTruncated
 from pairproxy.core.events import (
     AttemptFailed,
     AttemptFinished,
     Event,
     FirstByteReceived,
+    ReplyBroken,
     RequestAbandoned,
     RequestArrived,
 )
@@ -85,8 +87,7 @@ class Ledger:
             if isinstance(command, Dispatch) and command.attempt.request != overlooked:
                 self._start(event.at, command)
             elif isinstance(command, Refuse) and command.request != overlooked:
-                outcome = Outcome.REFUSED if isinstance(command.error, Refusal) else Outcome.FAILED
-                self._close(command.request, event.at, outcome, error=command.error)
+                self._close(command.request, event.at, _outcome_of(command.error), error=command.error)
 
     def _take_in(self, event: Event) -> RequestId | None:
         """Note the event; returns the id of an arrival that is not followed."""
@@ -100,6 +101,9 @@ class Ledger:
             case AttemptFailed():
                 if (opened := self._open.get(event.attempt.request)) is not None:
                     opened.end_attempt(event.attempt.number, event.at, type(event.error).__name__)
+            case ReplyBroken():
+                if (opened := self._open.get(event.attempt.request)) is not None:
+                    opened.end_attempt(event.attempt.number, event.at, BROKEN, event.delivered_tokens)
             case AttemptFinished():
                 self._finish(event)
             case RequestAbandoned():
@@ -173,3 +177,10 @@ class Ledger:
         if (record := self._records.get(number)) is not None and record.prefix:
             self._blocks -= len(record.prefix)
             self._records[number] = replace(record, prefix=())
+
+
+def _outcome_of(error: PairproxyError) -> Outcome:
+    """How a request ended that was refused with this error."""
+    if isinstance(error, ReplyTruncated):
+        return Outcome.TRUNCATED
+    return Outcome.REFUSED if isinstance(error, Refusal) else Outcome.FAILED

@@ -70,7 +70,7 @@ def split(run: Run, works: Sequence[Work], places: Places, lost_s: float) -> Los
         "rescue_waste_s": sum(
             part * (attempt.ended_at - attempt.dispatched_at)
             for record, attempt, part in attempts
-            if attempt is not record.final or not attempt.is_served
+            if not attempt.is_broken and (attempt is not record.final or not attempt.is_served)
         ),
     }
     return _fitted(causes, max(lost_s, 0.0))

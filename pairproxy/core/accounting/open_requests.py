@@ -1,7 +1,7 @@
 """A request that has not ended yet, as the ledger follows it."""
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pairproxy.core.accounting.records import AttemptRecord, RequestRecord
 from pairproxy.core.models import Decision, Outcome, Request, Usage
@@ -18,7 +18,7 @@ class OpenAttempt:
     dispatched_at: float
     first_byte_at: float | None = None
 
-    def close(self, at: float, end: str) -> AttemptRecord:
+    def close(self, at: float, end: str, delivered_tokens: int = 0) -> AttemptRecord:
         """Make the record of it."""
         decision = self.decision
         priced = (candidate for candidate in decision.candidates if candidate.place == decision.place)
@@ -32,6 +32,7 @@ class OpenAttempt:
             ended_at=at,
             end=end,
             decision=decision,
+            delivered_tokens=delivered_tokens,
         )
 
 
@@ -44,16 +45,16 @@ class OpenRequest:
     running: dict[int, OpenAttempt] = field(default_factory=dict)
     ended: deque[AttemptRecord] = field(default_factory=lambda: deque(maxlen=LIMIT_ATTEMPTS))
 
-    def end_attempt(self, number: int, at: float, end: str) -> bool:
+    def end_attempt(self, number: int, at: float, end: str, delivered_tokens: int = 0) -> bool:
         """End one attempt; False if it is not running (it ended before, or was never dispatched)."""
         attempt = self.running.pop(number, None)
         if attempt is None:
             return False
-        self.ended.append(attempt.close(at, end))
+        self.ended.append(attempt.close(at, end, delivered_tokens))
         return True
 
     def close(self, at: float, outcome: Outcome, usage: Usage, error: str = "") -> RequestRecord:
-        """Make the record of it."""
+        """Make the record of it. ``usage`` is the last attempt's."""
         request = self.request
         return RequestRecord(
             id=request.id,
@@ -67,11 +68,23 @@ class OpenRequest:
             ended_at=at,
             attempts=tuple(self.ended),
             outcome=outcome,
-            usage=usage,
+            usage=self._in_all(usage),
             chain=request.chain,
             prefix=request.prefix,
             prompt_tokens=request.prompt_tokens,
             max_output_tokens=request.max_output_tokens,
             is_streaming=request.is_streaming,
             error=error,
+        )
+
+    def _in_all(self, usage: Usage) -> Usage:
+        """What a reply in several parts used: its last part read what the others delivered as a prompt."""
+        delivered = sum(attempt.delivered_tokens for attempt in self.ended)
+        if not delivered:
+            return usage
+        prompt, output = usage.prompt_tokens, usage.output_tokens
+        return replace(
+            usage,
+            prompt_tokens=None if prompt is None else max(prompt - delivered, 0),
+            output_tokens=(output or 0) + delivered,
         )

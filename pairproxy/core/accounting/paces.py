@@ -27,7 +27,7 @@ def at_their_best(records: Sequence[RequestRecord], places: Places) -> Places:
         slots = max(told, peak((final.dispatched_at, final.ended_at) for _, final in ran))
         jobs, factor = [], 1.0
         for record, final in ran:
-            if final.is_served and record.model in rates:
+            if final.is_served and not record.continued and record.model in rates:
                 work = _done(record)
                 service_s = final.ended_at - final.dispatched_at
                 factor = max(factor, work.alone_s(rates[record.model]) / max(service_s, 1e-9))

@@ -16,6 +16,8 @@ from pairproxy.core.models import (
     Usage,
 )
 
+BROKEN = "broken"
+"""How an attempt ended whose reply lost its node after its first byte, where another node may go on."""
 _OUTCOMES = frozenset(outcome.value for outcome in Outcome)
 
 
@@ -30,8 +32,14 @@ class AttemptRecord:
     dispatched_at: float
     first_byte_at: float | None
     ended_at: float
-    end: str  # an outcome, or the class name of the error that ended it before its first body byte
+    end: str  # an outcome, BROKEN, or the class of the error that ended it before its first body byte
     decision: Decision | None = None  # None: no longer kept (ledger.LIMIT_DECISIONS)
+    delivered_tokens: int = 0  # of a reply that was broken off here and may have gone on elsewhere
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether its reply lost its node in the middle, and another one was asked for the rest."""
+        return self.end == BROKEN
 
     @property
     def is_served(self) -> bool:
@@ -74,6 +82,13 @@ class RequestRecord:
         return self.attempts[-1] if self.attempts else None
 
     @property
+    def continued(self) -> int:
+        """How often its reply lost its node in the middle and went on at another one."""
+        broken = [attempt.number for attempt in self.attempts if attempt.is_broken]
+        begun = [attempt.number for attempt in self.attempts if attempt.first_byte_at is not None]
+        return sum(number < max(begun, default=0) for number in broken)
+
+    @property
     def place(self) -> Place | None:
         """Where its final attempt ran."""
         return self.final.place if self.final else None
@@ -86,9 +101,10 @@ class RequestRecord:
     @property
     def ttft_s(self) -> float | None:
         """From arrival to the first body byte; None if there was none."""
-        if self.final is None or self.final.first_byte_at is None:
+        first = next((attempt for attempt in self.attempts if attempt.is_broken), self.final)
+        if first is None or first.first_byte_at is None:
             return None
-        return self.final.first_byte_at - self.arrived_at
+        return first.first_byte_at - self.arrived_at
 
     @property
     def service_s(self) -> float | None:
@@ -102,13 +118,15 @@ class RequestRecord:
 
     def services(self) -> Iterator[Service]:
         """Each attempt as the time it held a slot; the tokens belong to the final one, if it was served."""
+        delivered = sum(attempt.delivered_tokens for attempt in self.attempts)
         for attempt in self.attempts:
             is_reply = attempt is self.final and attempt.is_served
+            rest = max((self.usage.output_tokens or 0) - delivered, 0)
             yield Service(
                 place=attempt.place,
                 start_s=attempt.dispatched_at,
                 end_s=attempt.ended_at,
-                output_tokens=(self.usage.output_tokens or 0) if is_reply else 0,
+                output_tokens=rest if is_reply else attempt.delivered_tokens,
                 prompt_tokens=(self.usage.prompt_tokens or 0) if is_reply else 0,
                 is_reply=is_reply,
             )
