@@ -72,7 +72,7 @@ def read(announcement: Announcement, reader: Reader) -> Sighting | None:
     Addresses that lead to this machine, to nowhere or to many are left out, link-local ones come last. With
     ``allow_loopback`` only loopback is left, so that a demo stays on its machine.
     """
-    values = _values(announcement.text)
+    values = txt_values(announcement.text)
     node_hint, protocol = values.get("id", ""), values.get("v", "")
     port = announcement.port or 0
     if (
@@ -81,7 +81,7 @@ def read(announcement: Announcement, reader: Reader) -> Sighting | None:
         or not _LOWEST_PORT <= port <= 65535
     ):
         return None
-    found = (_dialable(text, port, reader) for text in announcement.addresses[: 4 * MOST_ADDRESSES])
+    found = (dialable(text, port, reader) for text in announcement.addresses[: 4 * MOST_ADDRESSES])
     usable = sorted((address for address in found if address), key=lambda address: address.is_link_local)
     hosts = list(dict.fromkeys(map(str, usable)))[:MOST_ADDRESSES]
     if not hosts:
@@ -130,7 +130,7 @@ class Sightings:
         return next(unpaired, next(iter(table)))
 
 
-def _values(text: bytes) -> dict[str, str]:
+def txt_values(text: bytes) -> dict[str, str]:
     """The key=value strings of a TXT record; the first of equal keys counts, what is malformed does not."""
     values: dict[str, str] = {}
     if len(text) > _TXT_BYTES:
@@ -145,7 +145,8 @@ def _values(text: bytes) -> dict[str, str]:
     return values
 
 
-def _dialable(text: str, port: int, reader: Reader) -> Address | None:
+def dialable(text: str, port: int, reader: Reader) -> Address | None:
+    """The address, if a packet may make this machine call there: not itself, nowhere, or many."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

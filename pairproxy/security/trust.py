@@ -192,6 +192,12 @@ class TrustStore:
             self.reload()
         return True
 
+    def withdraw(self, node: NodeId) -> None:
+        """Undo the add() of a stranger: it is one again. Raises StoreError if its file stays."""
+        with self._changing():
+            remove_private(self._file(node))
+            self.reload()
+
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
         """Nobody else changes the files meanwhile, and what they say is known. Raises StoreError."""

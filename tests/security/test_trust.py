@@ -400,3 +400,12 @@ def test_it_is_kept_since_when_a_peer_is_one(store: TrustStore, peer: Identity) 
     paired_at = store.add(record_of(peer)).paired_at
     assert before <= paired_at <= time.time()
     assert store.change(peer.device_id, lambda one: one).paired_at == paired_at
+
+
+def test_a_peer_can_be_taken_back_without_a_trace(store: TrustStore, peer: Identity) -> None:
+    """A pairing that failed after storing leaves a stranger, not a machine that was forgotten."""
+    store.add(record_of(peer))
+    store.withdraw(peer.device_id)
+    assert store.peers() == ()
+    assert not store.was_forgotten(peer.certificate)
+    assert reloaded(store).peers() == ()
