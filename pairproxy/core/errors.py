@@ -6,6 +6,10 @@
      |- RequestError                   the client can mend it
      |   |- BadRequest            400
      |   |- NotAllowed            403  Host, Origin, or a route that peers may not use
+     |   |   |- PeerNotTrusted    403  told to a machine that is not paired,
+     |   |   |- PeerRevoked       403  to one that was,
+     |   |   |- UseNotAllowed     403  to one that is, but may not use this node,
+     |   |   `- ProtocolDiffers   403  to one that speaks another version of the protocol between nodes
      |   |- ModelNotFound         404
      |   |- NotRemembered         404  a request or run of which the daemon knows nothing
      |   |- MethodNotAllowed      405
@@ -32,6 +36,7 @@
          |- NothingToServe
          |- PortTaken
          |- EngineUnavailable
+         |- PairingFailed
          `- StoreError                 a file of the home directory that cannot be used
 
 Each instance carries a sentence for a person that says what to do next. It never holds any part of a
@@ -63,6 +68,22 @@ class BadRequest(RequestError):
 
 class NotAllowed(RequestError):
     status = 403
+
+
+class PeerNotTrusted(NotAllowed):
+    pass
+
+
+class PeerRevoked(NotAllowed):
+    pass
+
+
+class UseNotAllowed(NotAllowed):
+    pass
+
+
+class ProtocolDiffers(NotAllowed):
+    pass
 
 
 class ModelNotFound(RequestError):
@@ -168,6 +189,10 @@ class PortTaken(SetupError):
 
 
 class EngineUnavailable(SetupError):
+    pass
+
+
+class PairingFailed(SetupError):
     pass
 
 
