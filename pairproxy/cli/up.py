@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pairproxy import descriptors
 from pairproxy.cli.options import Home, home_or_default, plain
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ def up(
         level=settings.log.level.upper(),
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
+    descriptors.raise_limit()
+    descriptors.forbid_core_dumps()
     _run(settings, read, directory, stop_on_eof)
 
 

@@ -17,7 +17,7 @@ from aiohttp import web
 from pairproxy.attempt import Attempt
 from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
-from pairproxy.core.errors import PairproxyError, QueueFull, Unreachable, UpstreamError
+from pairproxy.core.errors import PairproxyError, Unreachable, UpstreamError
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Request, RequestId
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.proxy import cors, headers
@@ -90,8 +90,7 @@ class ClientPort(Port):
 
     def _check(self, request: web.BaseRequest, downstream: Downstream) -> bool:
         """Let a request in or raise; True: the engine of this port has to judge its page, nobody else."""
-        if self.connections > self._limits.connections:
-            raise QueueFull("Too many connections are open; try again in a moment.", retry_after_s=1)
+        self.refuse_a_crowd(request)
         check_form(request)
         fields = request.headers
         hosts = fields.getall("Host", [])

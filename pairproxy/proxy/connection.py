@@ -79,6 +79,17 @@ class Connection(web.RequestHandler):
         early, self._message_tail = self._message_tail, b""
         return self.transport, early, self._has_ended
 
+    def give_way(self) -> bool:
+        """Close at once if nothing is under way; False: a request is, or a reply is not on the wire yet."""
+        transport = self.transport
+        if transport is None or self._messages or self._current_request is not None:
+            return False
+        if transport.get_write_buffer_size():
+            return False
+        self.force_close()
+        transport.abort()  # TLS would keep the descriptor until the other side has said goodbye as well
+        return True
+
     def fail_broken_body(self) -> None:
         """Tell the reader of a body that it will never be whole."""
         request = self._current_request

@@ -15,9 +15,18 @@ from aiohttp import web
 from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
 from pairproxy.core.dialects.keeping import bounded
-from pairproxy.core.errors import BadRequest, Draining, NotAllowed, PairproxyError, QueueFull, SlotsTaken
+from pairproxy.core.errors import (
+    BadRequest,
+    Draining,
+    NotAllowed,
+    PairproxyError,
+    PeerNotTrusted,
+    QueueFull,
+    SlotsTaken,
+)
 from pairproxy.core.models import Dialect, EngineId, NodeId, Place, Request, RequestId
 from pairproxy.core.residency import Residency
+from pairproxy.descriptors import LOCAL
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.interfaces import CATALOGUE_PATH, STATE_PATH
 from pairproxy.proxy import headers
@@ -31,7 +40,7 @@ from pairproxy.security.tls import peer_certificate
 from pairproxy.upstreams import Outgoing
 
 PeerOf = Callable[[bytes], NodeId | None]
-"""The paired node that a certificate (DER) belongs to, now."""
+"""The paired node that a certificate (DER) belongs to, now. Raises NotAllowed where it is known why not."""
 SendState = Callable[[web.BaseRequest, NodeId], Awaitable[web.StreamResponse]]
 """Answers GET STATE_PATH with a stream of state documents (peers.exchange)."""
 
@@ -51,7 +60,7 @@ class PeerPort(Port):
         catalogue: Catalogue,
         refusal: Callable[[NodeId], bytes],
     ) -> None:
-        super().__init__(self._handle, limits)
+        super().__init__(self._handle, limits, most=limits.peer_connections, kept=LOCAL)
         self._dispatcher = dispatcher
         self._route = route
         self._limits = limits
@@ -63,6 +72,13 @@ class PeerPort(Port):
         self._refusal = refusal
         self._open: dict[NodeId, int] = {}
         self._serving: set[RequestId] = set()
+
+    def cut(self, certificate: bytes) -> None:
+        """Abort every connection on which this certificate (DER) was shown, whatever is under way there."""
+        for connection in self._server.connections:
+            transport = connection.transport
+            if transport is not None and peer_certificate(transport) == certificate:
+                transport.abort()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         downstream = Downstream(request)
@@ -90,7 +106,7 @@ class PeerPort(Port):
         certificate = peer_certificate(request.transport)
         peer = self._peer_of(certificate) if certificate is not None else None
         if peer is None:
-            raise NotAllowed("This node is not paired with you.")
+            raise PeerNotTrusted("This machine is not paired with you.")
         return peer
 
     async def _answer(
@@ -99,6 +115,7 @@ class PeerPort(Port):
         check_form(request)
         if request.method == "GET" and request.raw_path == STATE_PATH:
             return await self._send_state(request, peer)
+        self.refuse_a_crowd(request)
         if request.method == "GET" and request.raw_path == CATALOGUE_PATH:
             return web.Response(body=self._catalogue.own(), content_type="application/json")
         if request.method == "POST" and routes.path_of(request.raw_path) == "/api/show":

@@ -11,7 +11,11 @@ from typing import Any
 from aiohttp import web
 
 from pairproxy.config import Limits
+from pairproxy.core.errors import QueueFull
+from pairproxy.descriptors import LAST, LOCAL, Descriptors
 from pairproxy.proxy.connection import Connection, log_fault
+from pairproxy.proxy.room import Room
+from pairproxy.security.tls import peer_certificate
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -28,27 +32,54 @@ _silent.disabled = True  # aiohttp quotes request bytes in its messages, and tho
 
 
 class _Server(web.Server):
-    """Makes our kind of connection."""
+    """Makes our kind of connection, and gives it a place."""
 
-    def __init__(self, handler: Handler, **settings: Any) -> None:
+    def __init__(self, handler: Handler, room: Room, **settings: Any) -> None:
         super().__init__(handler, handler_cancellation=True)  # a client that leaves cancels its handler
+        self._room = room
         self._settings = settings
 
     def __call__(self) -> web.RequestHandler:
         return Connection(self, loop=self._loop, **self._settings)
 
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        if isinstance(handler, Connection):
+            self._room.enter(handler, peer_certificate(transport))
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        if isinstance(handler, Connection):
+            self._room.leave(handler)
+        super().connection_lost(handler, exc)
+
 
 class Port:
     """One listening port and its connections."""
 
-    def __init__(self, handler: Handler, limits: Limits, *, waits_for_half_closed: bool = False) -> None:
-        """``waits_for_half_closed``: not with TLS, where a client cannot end its side alone."""
+    def __init__(
+        self,
+        handler: Handler,
+        limits: Limits,
+        *,
+        most: int | None = None,
+        kept: int = LAST,
+        waits_for_half_closed: bool = False,
+    ) -> None:
+        """``most``: connections of each owner (room.Owner), None: limits.connections.
+
+        ``kept``: descriptors that this port's requests leave to others.
+        ``waits_for_half_closed``: not with TLS, where a client cannot end its side alone.
+        """
         self._handler = handler
+        self._kept = kept
+        self._descriptors = Descriptors()
+        self._room = Room(most or limits.connections, lambda: self._descriptors.free() < LOCAL)
         self._handling = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._server = _Server(
             self._handle_one,
+            self._room,
             waits_for_half_closed=waits_for_half_closed,
             access_log=None,
             logger=_silent,
@@ -59,7 +90,7 @@ class Port:
             max_field_size=limits.header_bytes,
             max_headers=128,
         )
-        self._listening: list[asyncio.Server | asyncio.Task[None]] = []
+        self._listening: list[asyncio.Task[None]] = []
         self._most_handshakes = limits.unauthenticated_connections
         self._handshakes: dict[asyncio.Task[None], None] = {}  # oldest first
 
@@ -70,23 +101,24 @@ class Port:
 
     async def start(self, sock: socket.socket, tls: ssl.SSLContext | None = None) -> None:
         """Answer on a bound socket from now on."""
-        loop = asyncio.get_running_loop()
-        if tls is None:
-            self._listening.append(await loop.create_server(self._server, sock=sock, backlog=1024))
-        else:
-            sock.setblocking(False)
-            self._listening.append(loop.create_task(self._accept(sock, tls), name="TLS port"))
+        sock.setblocking(False)
+        task = asyncio.get_running_loop().create_task(self._accept(sock, tls), name="port")
+        task.add_done_callback(lambda _: sock.close())
+        self._listening.append(task)
 
     def close(self) -> None:
         """Take no new connections; those that are open go on."""
-        for one in self._listening:
-            if isinstance(one, asyncio.Task):
-                one.cancel()
-            else:
-                one.close()
-        for handshake in self._handshakes:
-            handshake.cancel()
+        for one in (*self._listening, *self._handshakes):
+            one.cancel()
         self._listening.clear()
+
+    def refuse_a_crowd(self, request: web.BaseRequest) -> None:
+        """Raise QueueFull where this connection is one too many, or descriptors are left to others only."""
+        connection = request.protocol
+        if isinstance(connection, Connection) and self._room.is_crowded(connection):
+            raise QueueFull("Too many connections are open; try again in a moment.", retry_after_s=1)
+        if self._descriptors.free() < self._kept:
+            raise QueueFull("This machine has too many files open; try again in a moment.", retry_after_s=1)
 
     async def stop(self, grace_s: float = 0.0) -> None:
         """Close the port and, after ``grace_s``, what is open on it; its handlers have ended then."""
@@ -96,34 +128,43 @@ class Port:
             async with asyncio.timeout(HANDLERS_END_S):
                 await self._idle.wait()
 
-    async def _accept(self, sock: socket.socket, tls: ssl.SSLContext) -> None:
-        """Take in connections. Strangers who do not shake hands cost each other their place, nobody else's.
+    async def _accept(self, sock: socket.socket, tls: ssl.SSLContext | None) -> None:
+        """Take in connections; one by one, for each may have to take the place of another."""
+        loop = asyncio.get_running_loop()
+        while True:
+            if tls is not None and self._descriptors.free() < LAST:  # strangers and peers wait at the door
+                self._room.close_longest_idle()
+                await asyncio.sleep(ACCEPT_AGAIN_S)
+                continue
+            try:
+                connection, _ = await loop.sock_accept(sock)
+            except OSError:  # the client is gone again, or there is no descriptor left
+                self._room.close_longest_idle()
+                await asyncio.sleep(ACCEPT_AGAIN_S)
+                continue
+            self._take_in(connection, tls)
+            await asyncio.sleep(0)  # the next one may be there already; others have their turn first
+
+    def _take_in(self, connection: socket.socket, tls: ssl.SSLContext | None) -> None:
+        """Let a connection begin. Strangers who do not shake hands cost each other their place only.
 
         The oldest handshake gives way: a peer's takes milliseconds, so nobody waits for those that hang.
         """
-        loop = asyncio.get_running_loop()
-        try:
-            while True:
-                try:
-                    connection, _ = await loop.sock_accept(sock)
-                except OSError:  # the client is gone again, or there is no descriptor left
-                    await asyncio.sleep(ACCEPT_AGAIN_S)
-                    continue
-                if len(self._handshakes) >= self._most_handshakes:
-                    oldest = next(iter(self._handshakes))
-                    del self._handshakes[oldest]
-                    oldest.cancel()
-                task = loop.create_task(self._shake_hands(connection, tls), name="TLS handshake")
-                self._handshakes[task] = None
-                task.add_done_callback(lambda ended: self._handshakes.pop(ended, None))
-        finally:
-            sock.close()
+        if tls is not None and len(self._handshakes) >= self._most_handshakes:
+            oldest = next(iter(self._handshakes))
+            del self._handshakes[oldest]
+            oldest.cancel()
+        work = self._begin(connection, tls)
+        task = asyncio.get_running_loop().create_task(work, name="beginning of a connection")
+        self._handshakes[task] = None
+        task.add_done_callback(lambda ended: self._handshakes.pop(ended, None))
 
-    async def _shake_hands(self, connection: socket.socket, tls: ssl.SSLContext) -> None:
+    async def _begin(self, connection: socket.socket, tls: ssl.SSLContext | None) -> None:
         loop = asyncio.get_running_loop()
+        limit_s = HANDSHAKE_S if tls is not None else None
         try:
             await loop.connect_accepted_socket(
-                self._server, connection, ssl=tls, ssl_handshake_timeout=HANDSHAKE_S
+                self._server, connection, ssl=tls, ssl_handshake_timeout=limit_s
             )
         except OSError:  # no TLS, a stranger, or too slow
             connection.close()
@@ -137,6 +178,7 @@ class Port:
         self._idle.clear()
         try:
             if isinstance(connection, Connection):
+                self._room.work(connection)
                 connection.fail_broken_body()
             return await self._handler(request)
         except ConnectionError:
@@ -147,6 +189,7 @@ class Port:
         finally:
             if isinstance(connection, Connection):
                 connection.is_answering = False
+                self._room.rest(connection)
             self._handling -= 1
             if not self._handling:
                 self._idle.set()

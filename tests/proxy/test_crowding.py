@@ -5,7 +5,6 @@ from typing import cast
 
 import pytest
 
-from pairproxy.config import Limits
 from pairproxy.core.models import Outcome
 from pairproxy.proxy import downstream
 from tests.support import engine_scripts as scripts
@@ -112,22 +111,5 @@ def test_twenty_clients_never_get_more_than_the_slots_between_them() -> None:
             assert set(bodies) == {b'{"n":0}\n{"n":1}\n{"n":2}\n{"done":true}\n'}
             assert (most, len(engine.requests)) == (3, 20)
             assert [record.outcome for record in node.records] == [Outcome.DONE] * 20
-
-    run_async(main())
-
-
-def test_too_many_connections_are_answered_and_closed() -> None:
-    """The connection beyond the limit learns that it is one too many, and how long to wait."""
-
-    async def main() -> None:
-        async with FakeEngine(DONE) as engine, Node(engine, limits=Limits(connections=2)) as node:
-            clients = [await RawClient.open(node.port) for _ in range(3)]
-            await eventually(lambda: node.client_port.connections == 3)
-            reply = await clients[2].ask(request())
-            assert (reply.status, reply.header("Retry-After")) == (503, b"1")
-            assert await clients[2].end() == b""
-            assert (await clients[0].ask(request())).status == 200
-            for client in clients:
-                client.leave()
 
     run_async(main())

@@ -1,0 +1,72 @@
+"""The process's file descriptors: as many as the system gives, and some kept for the clients of this machine.
+
+Each connection is one, each request of a client two (its engine's connection). Who has none left accepts
+nobody and reaches no engine. Systems differ: Windows has no such limit, Linux and macOS list theirs.
+"""
+
+import contextlib
+from pathlib import Path
+
+LOCAL = 64  # descriptors that peers leave alone: thirty requests of local clients and their engines
+LAST = 32  # of these, what no connection may take: for the engines of what runs, files, state streams
+MOST = 65_536  # asked for at most: far more than our limits add up to, and macOS refuses "unlimited"
+OTHER_MOST = 10_240  # where that is refused: OPEN_MAX of macOS
+RECOUNT = 64  # accepted connections after which a count of long ago is not believed any more
+
+_LISTS = (Path("/proc/self/fd"), Path("/dev/fd"))  # Linux, macOS
+
+
+def raise_limit() -> None:
+    """Ask for as many descriptors as the system allows; what cannot be had is done without."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for most in (MOST, OTHER_MOST):
+        wanted = most if hard == resource.RLIM_INFINITY else min(hard, most)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            with contextlib.suppress(OSError, ValueError):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+                return
+
+
+def forbid_core_dumps() -> None:
+    """Let no crash write the memory of the process, prompts included, into a file."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+class Descriptors:
+    """How many descriptors are free. Counting them takes a microsecond each, so it is not done every time."""
+
+    def __init__(self) -> None:
+        self._free = 0
+        self._asked = 0
+
+    def free(self) -> int:
+        """How many are free: exactly if few are, else as of the last count; MOST where there is no limit."""
+        self._asked += 1
+        if self._asked > RECOUNT or self._free < LOCAL + 2 * RECOUNT:  # each asker may have taken two since
+            self._free, self._asked = _count_free(), 0
+        return self._free
+
+
+def _count_free() -> int:
+    try:
+        import resource
+    except ImportError:
+        return MOST
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return MOST
+    for directory in _LISTS:
+        try:
+            return soft + 1 - sum(int(one.name) < soft for one in directory.iterdir())  # one is the listing's
+        except FileNotFoundError:
+            continue
+        except OSError:  # not one left to look with
+            return 0
+    return MOST
