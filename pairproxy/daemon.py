@@ -45,7 +45,7 @@ from pairproxy.proxy.server import Port
 from pairproxy.proxy.unloading import Unloading
 from pairproxy.reloading import Reloading
 from pairproxy.security.identity import Identity, load_or_create
-from pairproxy.security.private_files import ensure_private_directory, exclusive, write_private
+from pairproxy.security.private_files import ensure_private_directory, exclusive, sweep, write_private
 from pairproxy.security.trust import TrustStore
 from pairproxy.speeds import SpeedStore
 from pairproxy.upstreams import Upstream
@@ -104,6 +104,7 @@ class Daemon:
         lock = exclusive(self._home / LOCK_FILE, tries=LOCK_TRIES, refusal=already_running(self._home))
         try:
             with lock:
+                self._tidy()
                 async with self._starting:
                     self._is_starting = not self._stop.is_set()
                     if self._is_starting:
@@ -114,6 +115,12 @@ class Daemon:
             _log.info("stopped while starting")
         finally:
             self._is_starting = False
+
+    def _tidy(self) -> None:
+        """Remove what a daemon that was killed left: its address, and files that it did not finish."""
+        (self._home / DAEMON_FILE).unlink(missing_ok=True)
+        for directory in (self._home, self._home / "peers"):
+            sweep(directory)
 
     async def _run(self, on_ready: Callable[[DaemonFile], None]) -> None:
         identity = load_or_create(self._home)
@@ -205,13 +212,16 @@ class Daemon:
         await self._engines.until_told()
         self._view = self._view_of(file)
         await self._open_ports(identity, sockets, self._view, stack)
-        self._peering.start(self._spawn, file.peer_port)
+        self._peering.start(self._spawn, self._tell_peer_port)
         silent = (
             engine.id for engine in self._engines.engines if self._scheduler.local.get(engine.id) is None
         )
         file = msgspec.structs.replace(file, waiting_for=tuple(silent))
+        self._file = file
         write_private(self._home / DAEMON_FILE, msgspec.json.encode(file))
         stack.callback((self._home / DAEMON_FILE).unlink, missing_ok=True)
+        await self._peering.follow_trust()  # a command that changed it before it could find us told nobody
+        file = self._file
         self._is_starting = False
         on_ready(file)
         await self._stop.wait()
@@ -226,11 +236,12 @@ class Daemon:
         limits, gate, own = self._settings.limits, Gate(), identity.device_id
         unloading = Unloading(self._residency, self._route, self._spawn)
         ports: list[tuple[Port, socket.socket, ssl.SSLContext | None]] = []
+        # Made also while nobody is paired: it opens with the first one.
+        port = self._peering.port(self._route, self._engines.authority, self._residency, self._catalogue)
+        self._ports.append(port)
+        stack.push_async_callback(port.stop)
         for sock in sockets.peers:
-            port, context = self._peering.port(
-                self._route, self._engines.authority, self._residency, self._catalogue
-            )
-            ports.append((port, sock, context))
+            await self._peering.open(sock)
         kinds = {engine.id: engine.kind for engine in self._engines.engines}
         for engine, bound in sockets.clients.items():
             for sock in bound:
@@ -258,6 +269,11 @@ class Daemon:
             self._ports.append(one)
             stack.push_async_callback(one.stop)
 
+    def _tell_peer_port(self, port: int) -> None:
+        """The first machine was paired: the commands find the port in daemon.json."""
+        self._file = msgspec.structs.replace(self._file, peer_port=port)
+        write_private(self._home / DAEMON_FILE, msgspec.json.encode(self._file))
+
     def _view_of(self, file: DaemonFile) -> View:
         return View(
             self._name,
@@ -266,6 +282,7 @@ class Daemon:
             self._peering.book,
             file.client_ports,
             lambda: self._peering.discovery_problem,
+            lambda: self._peering.peer_port,
             self._clock.now,
             self._lag.worst,
         )

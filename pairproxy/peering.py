@@ -3,14 +3,16 @@
 What follows from the trust store is here: one link a peer, the peer port and its context, discovery.
 """
 
+import asyncio
 import logging
 import socket
-import ssl
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from pairproxy.api.schema import TrustChanged
 from pairproxy.config import Settings, parse_listen
+from pairproxy.core.errors import PeerNotTrusted, PeerRevoked, UseNotAllowed
+from pairproxy.core.events import NodeLost
 from pairproxy.core.models import EngineId, NodeId
 from pairproxy.core.residency import Residency
 from pairproxy.core.scheduler import Scheduler
@@ -18,19 +20,20 @@ from pairproxy.dispatcher import Dispatcher
 from pairproxy.peers.book import PeerBook
 from pairproxy.peers.discovery import Discovery
 from pairproxy.peers.exchange import Publisher
+from pairproxy.peers.link import PeerLink
 from pairproxy.peers.restarting import restarting
 from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.forward import Route
-from pairproxy.proxy.listening import Keep, bind
+from pairproxy.proxy.listening import Keep, bind, port_of
 from pairproxy.proxy.peer_port import PeerPort
 from pairproxy.proxy.server import Port
 from pairproxy.security import tls
 from pairproxy.security.identity import Identity
-from pairproxy.security.trust import TrustStore
+from pairproxy.security.trust import PeerRecord, TrustStore
 
 _log = logging.getLogger(__name__)
 
-Spawn = Callable[[str, Coroutine[Any, Any, Any]], object]
+Spawn = Callable[[str, Coroutine[Any, Any, Any]], "asyncio.Task[Any]"]
 
 
 class Peering:
@@ -51,6 +54,9 @@ class Peering:
         self._settings = settings
         self._dispatcher = dispatcher
         self._discovery: Discovery | None = None
+        self._following: dict[NodeId, asyncio.Task[Any]] = {}
+        self.peer_port: int | None = None
+        """The port on which peers are heard; None while it is closed."""
         self._publisher = Publisher(scheduler, name, dispatcher.now, settings.peers.state_interval_s)
         dispatcher.listen(self._publisher.heard)
         self.book = PeerBook(
@@ -84,9 +90,9 @@ class Peering:
         authority_of: Callable[[EngineId], str],
         residency: Residency,
         catalogue: Catalogue,
-    ) -> tuple[Port, ssl.SSLContext]:
-        """The peer port, not yet started, and the context for it."""
-        port = PeerPort(
+    ) -> Port:
+        """The peer port, not open yet. Once."""
+        self._port = PeerPort(
             self._dispatcher,
             route,
             self._settings.limits,
@@ -97,36 +103,119 @@ class Peering:
             catalogue,
             self._publisher.refusal,
         )
-        trusted = [record.certificate for record in self._trust.peers()]
-        return port, tls.server_context(self._identity, trusted)
+        # Who was forgotten gets through the handshake as well, only to be told that it was.
+        known = [one.certificate for one in self._trust.peers()]
+        known += [one.certificate for one in self._trust.forgotten()]
+        self._context = tls.server_context(self._identity, known)
+        return self._port
 
-    def start(self, spawn: Spawn, peer_port: int | None) -> None:
-        """Follow every peer, and look for them."""
+    async def open(self, sock: socket.socket) -> None:
+        """Listen for peers on a bound socket."""
+        self.peer_port = port_of(sock)
+        await self._port.start(sock, self._context)
+
+    def start(self, spawn: Spawn, on_opened: Callable[[int], None]) -> None:
+        """Follow every peer, and look for them. ``on_opened``: hears the port if it opens later."""
+        self._spawn, self._on_opened = spawn, on_opened
         for link in self.book.links:
-            spawn(name := f"peer {link.name}", restarting(name, link.run))
-        if self._settings.peers.discovery and peer_port is not None:
-            self._discovery = Discovery(
-                self._identity.device_id,
-                peer_port,
-                self.book.hint,
-                allow_loopback=self._settings.peers.loopback,
-                is_paired=self.book.is_paired,
-            )
-            spawn("discovery", restarting("discovery", self._discovery.run))
+            self._follow(link)
+        self._discover()
 
     async def follow_trust(self, _: bytes = b"") -> TrustChanged:
-        """Read the peers' files anew and act on what changed (POST /trust). Raises StoreError."""
-        news = self._trust.reload()
+        """Read the peers' files anew and act on what changed (POST /trust).
+
+        Who was forgotten or lost a right is cut off when this returns, whatever was under way. Raises
+        StoreError, and changes nothing, for files that cannot be used, PortTaken where the peer port has to
+        open and cannot.
+        """
+        found = await asyncio.to_thread(self._trust.read)
+        before = {record.node: record for record in self._trust.peers()}
+        news = self._trust.take(found)
+        for node in (*news.gone, *news.changed):
+            self._part(before[node], self._trust.get(node))
+        for node in (*news.added, *news.changed):
+            self._meet(found.peers[node])
+        if found.peers and self.peer_port is None:
+            await self._open_late()
         return TrustChanged(self._identity.device_id, news.added, news.changed, news.gone)
 
-    def _peer_of(self, certificate: bytes) -> NodeId | None:
+    # --- what changes while the daemon runs -------------------------------------------------------------
+
+    def _part(self, old: PeerRecord, new: PeerRecord | None) -> None:
+        """Take back at once what a peer may no longer do, or we with it."""
+        is_same = new is not None and new.certificate == old.certificate
+        if old.may_use_me and not (new is not None and is_same and new.may_use_me):
+            self._port.cut(old.certificate)
+        if old.i_may_use and not (new is not None and is_same and new.i_may_use):
+            self._leave(old)
+        if new is None:
+            _log.info("%s is no longer a peer", old.name)
+
+    def _leave(self, old: PeerRecord) -> None:
+        """Hear a peer no more and send it nothing; what runs there is broken off and goes elsewhere."""
+        link, task = self.book.remove(old.node), self._following.pop(old.node, None)
+        if task is not None:
+            task.cancel()
+        self._dispatcher.tell(NodeLost(self._dispatcher.now(), old.node))
+        if link is not None:
+            self._spawn(f"closing {link.name}", link.upstream.close())
+
+    def _meet(self, record: PeerRecord) -> None:
+        """Let in a peer that is new or has other rights, and follow it."""
+        tls.trust_certificate(self._context, record.certificate)
+        known = next((link for link in self.book.links if link.node == record.node), None)
+        if known is not None:
+            known.name = record.name
+        elif record.i_may_use:
+            link = self.book.add(record)
+            for text in self._settings.peers.static:
+                self.book.add_everywhere(*parse_listen(text, "peers.static"))
+            self._follow(link)
+
+    async def _open_late(self) -> None:
+        """Open the peer port: the first machine was paired."""
+        sock = _bind(self._settings)
+        await self.open(sock)
+        self._discover()
+        self._on_opened(port_of(sock))
+
+    def _follow(self, link: PeerLink) -> None:
+        name = f"peer {link.name}"
+        self._following[link.node] = self._spawn(name, restarting(name, link.run))
+
+    def _discover(self) -> None:
+        if not self._settings.peers.discovery or self.peer_port is None or self._discovery is not None:
+            return
+        self._discovery = Discovery(
+            self._identity.device_id,
+            self.peer_port,
+            self.book.hint,
+            allow_loopback=self._settings.peers.loopback,
+            is_paired=self.book.is_paired,
+        )
+        self._spawn("discovery", restarting("discovery", self._discovery.run))
+
+    def _peer_of(self, certificate: bytes) -> NodeId:
+        """Whose request it is. Raises PeerRevoked, UseNotAllowed, PeerNotTrusted."""
         record = self._trust.by_certificate(certificate)
-        return record.node if record is not None and record.may_use_me else None
+        if record is not None and record.may_use_me:
+            return record.node
+        if record is not None:
+            raise UseNotAllowed("You are paired with this machine, but may not use it.")
+        if self._trust.was_forgotten(certificate):
+            raise PeerRevoked("This machine was paired with you and is no longer. Pair again.")
+        raise PeerNotTrusted("This machine is not paired with you.")
 
 
 def bind_peer_port(settings: Settings, trust: TrustStore, keep: Keep) -> list[socket.socket]:
     """The socket of the peer port. It stays closed until somebody is paired."""
+    parse_listen(settings.peers.listen, "peers.listen")
+    return keep([_bind(settings)]) if trust.peers() else []
+
+
+def _bind(settings: Settings) -> socket.socket:
     where = parse_listen(settings.peers.listen, "peers.listen")
-    if not trust.peers():
-        return []
-    return keep(bind(*where, "Set peers.listen to another port in config.toml."))[:1]
+    first, *twins = bind(*where, "Set peers.listen to another port in config.toml.")
+    for twin in twins:  # of IPv6's loopback, where no peer is
+        twin.close()
+    return first

@@ -36,6 +36,7 @@ class View:
         book: PeerBook,
         client_ports: Mapping[str, int],
         discovery_problem: Callable[[], str | None],
+        peer_port: Callable[[], int | None],
         now: Callable[[], float],
         loop_lag: Callable[[], float] = lambda: 0.0,
     ) -> None:
@@ -46,6 +47,7 @@ class View:
         self._book = book
         self._client_ports = client_ports
         self._discovery_problem = discovery_problem
+        self._peer_port = peer_port
         self._now = now
         self._loop_lag = loop_lag
         self._started_at = now()
@@ -78,6 +80,7 @@ class View:
             outcomes=outcomes,
             discovery_problem=self._discovery_problem(),
             unpaired=self._book.unpaired,
+            peer_port=self._peer_port(),
             last_run=None,
         )
 

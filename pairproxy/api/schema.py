@@ -74,6 +74,7 @@ class Status(msgspec.Struct, frozen=True):
     unpaired: dict[str, str]
     last_run: RunReport | None
     loop_lag_s: float = 0.0  # the longest that the daemon's event loop was held up in the last minute
+    peer_port: int | None = None  # on which paired machines are heard; None: none is paired yet
     outcomes: dict[str, int] = {}  # how many of the requests in memory ended so, this node's and its peers'
 
 

@@ -1,15 +1,17 @@
 """The paired peers and what is known of where they are; hints become addresses only of paired ones."""
 
 import ssl
-from collections.abc import Callable
-from itertools import islice
+from collections.abc import Callable, Iterable
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import Unreachable
 from pairproxy.core.models import NodeId
 from pairproxy.interfaces import Tell
-from pairproxy.peers.announcement import HINT_CHARACTERS
-from pairproxy.peers.link import Address, PeerAddresses, PeerLink
+from pairproxy.peers import links as interfaces
+from pairproxy.peers.addresses import INBOUND, PAIRING, Address, PeerAddresses, parse_address
+from pairproxy.peers.announcement import FORGET_S, HINT_CHARACTERS
+from pairproxy.peers.link import PeerLink
+from pairproxy.peers.remembered import AddressMemory
 from pairproxy.security.trust import PeerRecord
 from pairproxy.upstreams import Upstream
 
@@ -22,13 +24,24 @@ TlsFor = Callable[[bytes], ssl.SSLContext]
 class PeerBook:
     """One link per paired peer."""
 
-    def __init__(self, tell: Tell, now: Callable[[], float], tls_for: TlsFor, limits: Limits) -> None:
+    def __init__(
+        self,
+        tell: Tell,
+        now: Callable[[], float],
+        tls_for: TlsFor,
+        limits: Limits,
+        memory: AddressMemory | None = None,
+    ) -> None:
+        """``memory`` keeps where peers proved their keys; without one nothing outlives the daemon."""
         self._tell = tell
         self._now = now
         self._tls_for = tls_for
         self._limits = limits
+        self._memory = memory
         self._links: dict[NodeId, PeerLink] = {}
-        self._unpaired: dict[str, str] = {}
+        self._unpaired: dict[str, tuple[float, str]] = {}
+        self._static: list[Address] = []
+        self._here: frozenset[interfaces.Link] = frozenset()
 
     @property
     def links(self) -> tuple[PeerLink, ...]:
@@ -37,24 +50,51 @@ class PeerBook:
 
     @property
     def unpaired(self) -> dict[str, str]:
-        """Nodes that were announced and are not paired: short id -> address."""
-        return dict(self._unpaired)
+        """Nodes that were announced lately and are not paired: short id -> address, or what is wrong."""
+        oldest = self._now() - FORGET_S
+        return {
+            short: where
+            for short, (at, where) in self._unpaired.items()
+            if at >= oldest and not self.is_paired(short)
+        }
 
     def add(self, record: PeerRecord) -> PeerLink:
         """Take a peer in; the caller runs its link."""
-        addresses = PeerAddresses()
-        for text in record.addresses:
-            host, _, port = text.rpartition(":")
-            addresses.add(Address(host.strip("[]"), int(port), "remembered"))
+        node = record.node
+        addresses = PeerAddresses(lambda host: interfaces.shares_network(self._here, host))
+        if self._memory is not None:
+            addresses.remember(self._memory.of(node))
+        for text in reversed(record.addresses):
+            hint = parse_address(text, PAIRING)
+            if hint is not None:
+                addresses.add(hint)
+        for static in self._static:
+            addresses.add(static)
         upstream = Upstream(
             addresses,
             limits=self._limits,
             tls=self._tls_for(record.certificate),
             pin=record.certificate,
+            failed=lambda: self._doubt(node),
         )
-        link = PeerLink(record.node, record.name, addresses, upstream, self._tell, self._now, self._limits)
-        self._links[record.node] = link
+        link = PeerLink(
+            node,
+            record.name,
+            addresses,
+            upstream,
+            self._tell,
+            self._now,
+            self._limits,
+            lambda: self._proved(node),
+        )
+        self._links[node] = link
         return link
+
+    def remove(self, node: NodeId) -> PeerLink | None:
+        """The node is no peer any more; the caller ends its link and closes its upstream."""
+        if self._memory is not None:
+            self._memory.forget(node)
+        return self._links.pop(node, None)
 
     def upstream(self, node: NodeId) -> Upstream:
         """How a peer is reached. Raises Unreachable for a node that is not paired."""
@@ -69,21 +109,81 @@ class PeerBook:
         if link is not None:
             link.hear_refusal(body)
 
+    # --- what announcements say --------------------------------------------------------------------------
+
     def is_paired(self, short: str) -> bool:
         """Whether an announced node is a peer's, if it is who it says."""
-        return any(node[:HINT_CHARACTERS] == short for node in self._links)
+        return self._called(short) is not None
 
     def hint(self, short: str, host: str, port: int, source: str) -> None:
         """Somebody announced a node at an address. Whether it is that node, its certificate will tell."""
-        for node, link in self._links.items():
-            if node[:HINT_CHARACTERS] == short:
-                link.addresses.add(Address(host, port, source))
-                return
-        self._unpaired[short] = f"{host}:{port}"
-        for oldest in list(islice(self._unpaired, max(0, len(self._unpaired) - MAX_UNPAIRED))):
-            del self._unpaired[oldest]
+        address = Address(host, port, source)
+        link = self._called(short)
+        if link is not None:
+            link.addresses.add(address)
+        else:
+            self._saw(short, str(address))
 
-    def add_everywhere(self, host: str, port: int) -> None:
-        """An address from the settings: it may be any peer's."""
+    def outdated(self, short: str, protocol: str) -> None:
+        """Somebody announced a node of another protocol: it is shown, and not used."""
+        link = self._called(short)
+        if link is None:
+            self._saw(short, f"speaks protocol {protocol}: needs update")
+        elif not link.is_up:
+            link.problem = f"it announces protocol {protocol}; update the older one"
+
+    def goodbye(self, short: str) -> None:
+        """Somebody, perhaps the node itself, said that it is gone: a reason to look, and no more."""
+        link = self._called(short)
+        if link is None:
+            self._unpaired.pop(short, None)
+        elif link.is_up:
+            link.doubt()
+
+    # --- what is known better ----------------------------------------------------------------------------
+
+    def came_from(self, node: NodeId, host: str) -> None:
+        """A peer that proved its key called from there; its own port it does not tell by that."""
+        link = self._links.get(node)
+        if link is not None:
+            for port in reversed(link.addresses.ports()[:2]):
+                link.addresses.add(Address(host, port, INBOUND))
+
+    def add_everywhere(self, addresses: Iterable[Address]) -> None:
+        """The addresses of the settings, in place of the former ones: each may be any peer's."""
+        self._static = list(addresses)
         for link in self._links.values():
-            link.addresses.add(Address(host, port, "static"))
+            link.addresses.forget_static()
+            for address in self._static:
+                link.addresses.add(address)
+
+    def network_changed(self, here: frozenset[interfaces.Link]) -> None:
+        """This machine has these addresses now, or woke up: every path is tried again at once."""
+        was, self._here = self._here, here
+        for link in self._links.values():
+            gone = {one.address for one in was} - {one.address for one in here}
+            if gone:
+                link.upstream.drop(lambda connection, gone=gone: connection.local_host in gone)  # type: ignore[misc]
+            if was or not here:
+                link.wake()
+
+    # --- inside -----------------------------------------------------------------------------------------
+
+    def _called(self, short: str) -> PeerLink | None:
+        return next((link for node, link in self._links.items() if node[:HINT_CHARACTERS] == short), None)
+
+    def _saw(self, short: str, where: str) -> None:
+        self._unpaired.pop(short, None)
+        self._unpaired[short] = self._now(), where
+        if len(self._unpaired) > MAX_UNPAIRED:
+            del self._unpaired[next(iter(self._unpaired))]
+
+    def _doubt(self, node: NodeId) -> None:
+        link = self._links.get(node)
+        if link is not None and link.is_up:
+            link.doubt()
+
+    def _proved(self, node: NodeId) -> None:
+        link = self._links.get(node)
+        if link is not None and self._memory is not None:
+            self._memory.keep(node, link.addresses.proved)

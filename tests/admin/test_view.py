@@ -22,7 +22,14 @@ class Recorded(Told):
         self.ledger = Ledger()
         super().__init__(speed=SLOW if speed else None)
         self.view = View(
-            "anna", self.scheduler, self.ledger, book, {"gpu": 4711}, lambda: "mDNS is off", lambda: self.at
+            "anna",
+            self.scheduler,
+            self.ledger,
+            book,
+            {"gpu": 4711},
+            lambda: "mDNS is off",
+            lambda: 4712,
+            lambda: self.at,
         )
 
     def tell(self, event: Event) -> list[Command]:
