@@ -31,6 +31,7 @@ MOST_BYTES = 2 * 1024 * 1024  # twice what the entries below can take
 MOST_SPEEDS = 256  # entries; dozens of models on a few versions of an engine
 MOST_MODELS = 64  # whose lengths are kept
 MOST_DAYS = 90  # since something was learned: a model that nobody has used in a season
+_NOT_KEPT = -1  # of the count of changes: what is known is not in the file, though nothing new was learned
 BY_SETTING = ("paced",)  # kinds whose speed is a setting: nothing to know
 
 Tokens = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
@@ -157,7 +158,12 @@ class SpeedStore:
         try:
             write_private(self._path, content)
         except StoreError as error:
+            self._changes = _NOT_KEPT
             self._complain(f"{error} Speeds that are learned now will not be known after a restart.")
+            return
+        if self._complaint:
+            self._complaint = ""
+            _log.info("%s is written again.", self._path)
 
     def _complain(self, sentence: str) -> None:
         if sentence != self._complaint:

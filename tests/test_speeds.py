@@ -1,6 +1,8 @@
 import asyncio
+import errno
 import json
 import logging
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -214,6 +216,33 @@ def test_a_home_that_cannot_be_written_is_said_once(tmp_path: Path, caplog: pyte
             life.store.save()
     assert len(caplog.records) == 1
     assert life.decode == pytest.approx(50.0, rel=0.01)
+
+
+def test_a_full_disk_is_said_once_and_what_was_learned_is_kept_when_there_is_room(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F35: it goes on by itself, though nothing new was learned since; a second time is said again."""
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    life = Life(tmp_path)
+    life.report()
+    caplog.set_level(logging.INFO)
+    for _ in range(2):
+        life.learns()
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            for _ in range(3):
+                life.store.save()
+        life.store.save()
+        again = Life(tmp_path)
+        again.report()
+        assert again.decode == pytest.approx(50.0, rel=0.01)
+    said = [record.getMessage() for record in caplog.records]
+    assert [("No space left" in text, "is written again" in text) for text in said] == [
+        (True, False), (False, True)
+    ] * 2  # fmt: skip
 
 
 def test_it_saves_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,10 @@ def _ask(
     """Ask the daemon of ``home``; ``is_of`` tells whether an answer is that of a node: ports change hands."""
     daemon = read_daemon_file(home)
     fields = {} if body is None else {"Authorization": f"Bearer {daemon.token}"}
-    gone = NoDaemon(f"The daemon of {home} (pid {daemon.pid}) does not answer. Start it with `pairproxy up`.")
+    gone = NoDaemon(
+        f"The daemon of {home} does not answer: it was killed, or it hangs (it had pid {daemon.pid}). "
+        "Start it with `pairproxy up`."
+    )
     connection = http.client.HTTPConnection(daemon.admin_host, daemon.admin_port, timeout=TIMEOUT_S)
     try:
         connection.request(method, path, body, fields)
@@ -104,20 +107,23 @@ def _ask(
     finally:
         connection.close()
     if response.status != 200:
-        raise PairproxyError(_reason(answered))
+        raise _error(response.status, answered) or gone
     try:
         answer = msgspec.json.decode(answered, type=kind)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except msgspec.ValidationError:
         raise PairproxyError(
             "The daemon is of another version than this command. Restart it with `pairproxy up`."
         ) from None
+    except msgspec.DecodeError:  # no JSON: another program got the port of a daemon that was killed
+        raise gone from None
     if not is_of(answer, daemon.node):
         raise gone
     return answer
 
 
-def _reason(body: bytes) -> str:
+def _error(status: int, body: bytes) -> PairproxyError | None:
+    """What a daemon answered; None: no daemon of ours does."""
     try:
-        return msgspec.json.decode(body, type=dict[str, str])["error"]
-    except (msgspec.DecodeError, msgspec.ValidationError, KeyError):
-        return "The daemon could not answer. Its log says why."
+        return PairproxyError(msgspec.json.decode(body, type=dict[str, str])["error"])
+    except (msgspec.DecodeError, KeyError):
+        return PairproxyError("The daemon could not answer. Its log says why.") if status >= 500 else None

@@ -12,13 +12,20 @@ from pairproxy.core.errors import StoreError
 from pairproxy.core.models import NodeId
 from pairproxy.security import certificates
 from pairproxy.security.certificates import device_id_of
-from pairproxy.security.private_files import ensure_private_directory, exclusive, read_private, write_private
+from pairproxy.security.private_files import (
+    ensure_private_directory,
+    exclusive,
+    read_private,
+    remove_private,
+    write_private,
+)
 
 __all__ = ["Identity", "device_id_of", "load_or_create", "short_id"]
 
 KEY_FILE = "key.pem"
 CERTIFICATE_FILE = "cert.pem"
 _LOCK_FILE = "identity.lock"
+_MAKING_FILE = "identity.making"  # there while the two files are made, so that half a pair is known as such
 _MOST_BYTES = 16 * 1024  # a P-256 key and its certificate have 1 KiB together
 _AS_NEW = "to begin as a new node, with which every paired machine must then pair again."
 
@@ -47,14 +54,21 @@ def load_or_create(home: Path) -> Identity:
     """
     ensure_private_directory(home)
     key_file, certificate_file = home / KEY_FILE, home / CERTIFICATE_FILE
+    making = home / _MAKING_FILE
     # Held while reading too: between the two renames of a first start there is a key without certificate.
     with exclusive(home / _LOCK_FILE):
         key = read_private(key_file, _MOST_BYTES)
         certificate = read_private(certificate_file, _MOST_BYTES)
-        if key is None and certificate is None:
+        missing = [key, certificate].count(None)
+        # Unfinished: whoever made them was killed, and nobody has seen them yet.
+        if missing == 2 or (missing and making.exists()):
+            write_private(making, b"")
             key, certificate = certificates.make()
             write_private(key_file, key)
             write_private(certificate_file, certificate)
+            missing = 0
+        if not missing and making.exists():
+            remove_private(making)
     if key is None or certificate is None:
         missing, present = (key_file, certificate_file) if key is None else (certificate_file, key_file)
         raise StoreError(

@@ -6,6 +6,7 @@ On Windows there are no POSIX modes: owner and mode are not checked there, and t
 
 import contextlib
 import os
+import re
 import secrets
 import stat
 import sys
@@ -19,6 +20,8 @@ _HAS_POSIX_MODES = sys.platform != "win32"
 _OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _LOCK_TRIES = 200  # every 0.05 s: 10 s; whoever holds the lock needs milliseconds
 _LOCK_PAUSE_S = 0.05
+_LEFTOVER_S = 60.0  # since it was last written; whoever still writes it needs milliseconds
+_LEFTOVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
 
 def ensure_private_directory(path: Path) -> None:
@@ -84,6 +87,17 @@ def write_private(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise StoreError(f"{path} cannot be written: {error.strerror}. Nothing was changed.") from None
+
+
+def sweep(directory: Path) -> None:
+    """Remove what writers that were killed left in ``directory``; what cannot be removed stays."""
+    with contextlib.suppress(OSError):
+        for path in directory.iterdir():
+            if _LEFTOVER.fullmatch(path.name):
+                # A clock that was put back makes it look written in the future: that is long ago, too.
+                with contextlib.suppress(OSError):
+                    if abs(time.time() - path.lstat().st_mtime) >= _LEFTOVER_S:
+                        path.unlink()
 
 
 def remove_private(path: Path) -> None:

@@ -165,12 +165,23 @@ def test_an_error_of_the_daemon_is_its_sentence(home: Path) -> None:
         get_status(home)
 
 
-@pytest.mark.parametrize("body", [b"{}", b"[]", b"not json", b'{"version": 1}', b"\xff"])
+@pytest.mark.parametrize("body", [b"{}", b"[]", b'{"version": 1}'])
 def test_another_version_is_told_apart(home: Path, body: bytes) -> None:
     """JSON that does not fit asks for a restart instead of showing half of it."""
     with answering(home, body), pytest.raises(PairproxyError, match="another version") as caught:
         get_status(home)
     assert not isinstance(caught.value, NoDaemon)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"), [(200, b"not json"), (200, b"\xff"), (404, b"<html>"), (404, b'{"error": {"a": 1}}')]
+)
+def test_another_program_on_the_port_of_a_killed_daemon_is_no_daemon(
+    home: Path, status: int, body: bytes
+) -> None:
+    """Ports change hands: what does not answer as a daemon does is not taken for one that fails."""
+    with answering(home, body, status), pytest.raises(NoDaemon, match="killed"):
+        get_status(home)
 
 
 def test_a_second_daemon_hears_who_is_there(home: Path) -> None:
