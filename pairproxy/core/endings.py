@@ -1,9 +1,20 @@
 """What an attempt's end means: its slot, what it teaches, and whether the request goes round again."""
 
+from dataclasses import replace
+
 from pairproxy.core.commands import BreakOff, Command, Refuse
+from pairproxy.core.continuing import final_error, rest_of
 from pairproxy.core.documents import StateDocument
-from pairproxy.core.errors import Moved, NodeGone, SlotsTaken, UpstreamBusy
-from pairproxy.core.events import AttemptFailed, AttemptFinished, EngineSettled, RequestAbandoned
+from pairproxy.core.errors import (
+    Moved,
+    NodeGone,
+    PairproxyError,
+    ReplyTruncated,
+    SlotsTaken,
+    Unreachable,
+    UpstreamBusy,
+)
+from pairproxy.core.events import AttemptFailed, AttemptFinished, EngineSettled, ReplyBroken, RequestAbandoned
 from pairproxy.core.knowledge import Knowledge
 from pairproxy.core.models import Outcome, Place
 from pairproxy.core.queue import Waiting
@@ -24,6 +35,7 @@ class Endings:
         knows.served.pop(event.request, None)
         running = knows.running.of_request(event.request)
         if running is not None:
+            knows.avoidance.left(running.place)
             self._release(running, event.settled)
 
     def begun(self, running: Running) -> None:
@@ -41,7 +53,8 @@ class Endings:
         usage = event.usage
         knows.chains.ended(event.attempt.request, event.at, usage.output_tokens or 0)
         if event.outcome is Outcome.DONE:
-            knows.local.costs.learn_output(running.request, usage.output_tokens or 0)
+            if running.request.begun is None:  # the rest of a reply says nothing of how long replies are
+                knows.local.costs.learn_output(running.request, usage.output_tokens or 0)
             if running.place.node == knows.own:
                 if not running.request.is_streaming or running.first_byte_at is None:
                     self._keep(running)  # else that was done when it began
@@ -49,6 +62,10 @@ class Endings:
                 knows.local.prefixes.learn(engine, running.held_blocks, asked.prompt_tokens, usage)
             if running.place.node == knows.own and running.first_byte_at is not None:
                 knows.local.finished(running, usage, event.at)
+        if event.outcome is Outcome.TRUNCATED:
+            self._blame(running.place, ReplyTruncated("A reply broke off there."), event.at)
+        else:
+            knows.avoidance.forgive(running.place)
         self._release(running, event.settled)
 
     def failed(self, event: AttemptFailed) -> list[Command]:
@@ -62,26 +79,69 @@ class Endings:
         if isinstance(event.error, Moved):
             self._move(waiting, running.place)
             return []
-        if not isinstance(event.error, SlotsTaken):
-            waiting.go_back()
-        if running.place.node != knows.own or isinstance(event.error, UpstreamBusy):
-            knows.avoidance.blame(running.place, event.error, event.at)  # the monitor judges our own engines
+        self._blame(running.place, event.error, event.at)
         waiting.last_error = event.error
-        if not isinstance(event.error, SlotsTaken):
-            waiting.failures += 1
-            waiting.excluded.add(running.place)
-        knows.let_go_back(waiting, event.at)
-        is_over = (
-            waiting.request.origin is not None
-            or not event.error.may_retry
-            or waiting.failures >= knows.rules.attempts
-            or not knows.has_place(waiting, event.at)
-        )
-        if is_over:
-            knows.chains.ended(event.attempt.request, event.at)
-            return [Refuse(waiting.request.id, event.error)]
-        knows.queue.put_back(waiting)
-        return []
+        if self._goes_round(waiting, running.place, event.error, event.at):
+            knows.queue.put_back(waiting)
+            return []
+        knows.chains.ended(event.attempt.request, event.at)
+        return [Refuse(waiting.request.id, final_error(waiting.request, event.error))]
+
+    def broken(self, event: ReplyBroken) -> list[Command]:
+        """A reply lost its node in the middle: the rest of it waits for another, or the request is over."""
+        knows = self._knows
+        running = knows.running.get(event.attempt)
+        if running is None or running.is_settling:
+            return []
+        waiting = knows.served.pop(event.attempt.request)
+        self._release(running, event.settled)
+        error = ReplyTruncated("The node that was answering was lost. Send the request again.")
+        self._blame(running.place, error, event.at)
+        waiting.last_error = error
+        rest = rest_of(waiting.request, running.replica, event.delivered_tokens)
+        waiting.failures += 1
+        waiting.excluded.add(running.place)
+        if rest is not None and waiting.failures < knows.rules.attempts:
+            waiting.request, waiting.waits_from = rest, event.at
+            if knows.has_place(waiting, event.at):
+                knows.queue.put_back(waiting)
+                return []
+        knows.chains.ended(event.attempt.request, event.at)
+        return [Refuse(waiting.request.id, error)]
+
+    def _goes_round(self, waiting: Waiting, place: Place, error: PairproxyError, at: float) -> bool:
+        """Whether a request of a client may be tried again, and where not.
+
+        "Not now" costs none of its tries. Where nothing answers at the only place it may come back: an engine
+        that is started anew.
+        """
+        knows = self._knows
+        if waiting.request.origin is not None or not error.may_retry:
+            return False
+        if not isinstance(error, SlotsTaken):
+            waiting.go_back()
+        if not isinstance(error, SlotsTaken | UpstreamBusy):
+            others = knows.pricing.places(waiting.request, waiting.excluded | {place}, at)
+            if not isinstance(error, Unreachable) or others:
+                waiting.failures += 1
+                waiting.excluded.add(place)
+        knows.let_go_back(waiting, at)
+        if waiting.failures >= knows.rules.attempts or not knows.has_place(waiting, at):
+            return False
+        if waiting.failures == knows.rules.attempts - 1:
+            self._bring_home(waiting, at)
+        return True
+
+    def _bring_home(self, waiting: Waiting, at: float) -> None:
+        """Let the last try be made here, if it can be: whoever else fails, this machine is here."""
+        places = self._knows.pricing.places(waiting.request, waiting.excluded, at)
+        if any(place.node == self._knows.own for place, _ in places):
+            waiting.request = replace(waiting.request, local_only=True)
+
+    def _blame(self, place: Place, error: PairproxyError, at: float) -> None:
+        is_own = place.node == self._knows.own
+        if not is_own or isinstance(error, UpstreamBusy | Unreachable):
+            self._knows.avoidance.blame(place, error, at, is_own=is_own)
 
     def _move(self, waiting: Waiting, left: Place) -> None:
         """It waits again, for another place; nobody failed."""

@@ -87,6 +87,17 @@ class Knowledge:
         self.pricing.holders.hold()
         return lambda waiting: self.has_place(waiting, at)
 
+    def trouble_finder(self, at: float) -> Callable[[Waiting], bool]:
+        """Whether all places that a request may try are full, or do not answer."""
+        if not self.avoidance.has_trouble:
+            return lambda waiting: False
+        return lambda waiting: self.is_troubled(waiting, at)
+
+    def is_troubled(self, waiting: Waiting, at: float) -> bool:
+        """Whether there are places for it, and each of them is full, or does not answer."""
+        places = self.pricing.places(waiting.request, waiting.excluded, at)
+        return bool(places) and all(self.avoidance.is_in_trouble(place) for place, _ in places)
+
     def is_here(self, request: RequestId) -> bool:
         """Whether a request by this id waits or holds a slot: a second one would be counted as the first."""
         holds_slot = any(running.attempt.request == request for running in self.running)

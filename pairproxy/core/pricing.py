@@ -11,7 +11,7 @@ from pairproxy.core.glance import Glance
 from pairproxy.core.holders import Found, Holders
 from pairproxy.core.lengths import Lengths
 from pairproxy.core.local import LocalEngines
-from pairproxy.core.models import Candidate, ModelName, NodeId, Place, Rates, Request
+from pairproxy.core.models import Candidate, ModelName, NodeId, Place, Rates, Replica, Request
 from pairproxy.core.nodes import NodeTable
 from pairproxy.core.plan import Occupancy, price
 from pairproxy.core.prefix_view import PrefixView
@@ -71,6 +71,8 @@ class Pricing:
                 mine = works.get(place, [])
                 built[place] = _occupancy(place, engine.slots, rates, mine, others, reading.get(place, []))
         for place, occupancy in built.items():
+            if self._avoidance.is_in_trouble(place):
+                occupancy.slots = min(occupancy.slots, occupancy.in_flight + 1)  # one at a time tries it
             occupancy.wait_s = max(occupancy.wait_s, self._avoidance.held_back_s(place, at))
         return built
 
@@ -142,6 +144,14 @@ class Pricing:
     def is_known(self, request: Request) -> bool:
         """Whether any node, also one that does not answer just now, could serve it."""
         return self.holders.is_known(request)
+
+    def replica(self, place: Place, model: ModelName) -> Replica | None:
+        """What a place holds under this name; None: it lists no such model."""
+        known = self._nodes.engine(place)
+        states = known[0].replicas if known is not None else ()
+        found = (state.replica for state in states if state.replica.model == model)
+        here = (state.replica for one, _, state in self._local.places(model, None) if one == place)
+        return next(found, None) or next(here, None)
 
     def rates(self, place: Place, model: ModelName) -> Rates:
         """The rates of a model at a place, the best known."""

@@ -18,10 +18,11 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace
 
-from pairproxy.core.errors import PairproxyError
+from pairproxy.core.errors import PairproxyError, Unreachable
 from pairproxy.core.models import Place, Request, RequestId
 
 NOWHERE_S = 10.0  # how long a request waits for a model that some node had and none has now
+FULL_S = 60.0  # how long, while all engines that have it say that they are full: a model loads in that time
 PASSED_S = 10.0  # how long later requests of others may pass a client's first one: nothing starves
 AT_ONCE_S = 2.0  # after the first of them: a program that fans out has done so by then
 READ_AS_ONE = 20.0  # tokens that engines read in the time of writing one: 10 to 50 are usual
@@ -46,15 +47,22 @@ class Waiting:
     last_error: PairproxyError | None = None
     is_announced: bool = False  # whether Enqueue was said
     nowhere_since: float | None = None  # since when no place can have it
+    troubled_since: float | None = None  # since when every place that has it is full, or does not answer
     moves: int = 0  # how often it was taken back to be done elsewhere (core.rescue)
     left: set[Place] = field(default_factory=set)  # of the excluded, those it was taken back from
     output: float = 0.0  # tokens of the reply, as expected when it arrived
+    waits_from: float = -math.inf  # when it came back to wait, if its patience began anew with that
     came_with: float = 0.0  # when the first arrived of those it came at once with
 
     @property
     def work(self) -> float:
         """What it is expected to cost, in tokens written; wherever it goes, whatever is cached there."""
         return self.output + self.request.prompt_tokens / READ_AS_ONE
+
+    @property
+    def patience_s(self) -> float:
+        """How long it waits for places that are all in trouble."""
+        return NOWHERE_S if isinstance(self.last_error, Unreachable) else FULL_S
 
     def go_back(self) -> None:
         """Let it go anywhere again where it did not fail."""
@@ -144,14 +152,26 @@ class RequestQueue:
         """Forget a request, if it waits."""
         self._waiting = deque(waiting for waiting in self._waiting if waiting.request.id != request)
 
-    def take_overdue(self, at: float, has_place: Callable[[Waiting], bool]) -> list[Waiting]:
-        """Take out those that waited too long, or too long for a model that is nowhere now."""
+    def take_overdue(
+        self,
+        at: float,
+        has_place: Callable[[Waiting], bool],
+        is_troubled: Callable[[Waiting], bool] = lambda waiting: False,
+    ) -> list[Waiting]:
+        """Take out those that waited too long, or too long for a model that is nowhere now.
+
+        ``is_troubled``: whether all places that have it are full, or do not answer.
+        """
         overdue = []
         for waiting in self._waiting:
             if has_place(waiting):
                 waiting.nowhere_since = None
             elif waiting.nowhere_since is None:
                 waiting.nowhere_since = at
+            if not is_troubled(waiting):
+                waiting.troubled_since = None
+            elif waiting.troubled_since is None:
+                waiting.troubled_since = at
             if self._deadline(waiting) <= at:
                 overdue.append(waiting)
         if overdue:
@@ -164,9 +184,11 @@ class RequestQueue:
         return min(map(self._deadline, self._waiting), default=None)
 
     def _deadline(self, waiting: Waiting) -> float:
-        deadline = waiting.arrived_at + self._timeout_s
+        deadline = max(waiting.arrived_at, waiting.waits_from) + self._timeout_s
         if waiting.nowhere_since is not None:
             deadline = min(deadline, waiting.nowhere_since + NOWHERE_S)
+        if waiting.troubled_since is not None:
+            deadline = min(deadline, waiting.troubled_since + waiting.patience_s)
         return deadline
 
     def _begin(self, client: Client) -> _Turn:

@@ -19,10 +19,11 @@ from random import Random
 
 from pairproxy.core.arrivals import Arrivals, stopping
 from pairproxy.core.commands import BreakOff, Command, Dispatch, Enqueue, Refuse
+from pairproxy.core.continuing import final_error
 from pairproxy.core.discipline import Finding
 from pairproxy.core.documents import StateDocument
 from pairproxy.core.endings import Endings
-from pairproxy.core.errors import NodeGone, PairproxyError, QueueTimeout
+from pairproxy.core.errors import NodeGone, PairproxyError, QueueTimeout, Unreachable
 from pairproxy.core.events import (
     AttemptFailed,
     AttemptFinished,
@@ -36,6 +37,7 @@ from pairproxy.core.events import (
     FirstByteReceived,
     NodeLost,
     NodeReported,
+    ReplyBroken,
     RequestAbandoned,
     RequestArrived,
     RulesChanged,
@@ -171,16 +173,19 @@ class Scheduler:
                     running.first_byte_at = at
                     if not is_error:
                         self._endings.begun(running)
-                    self._knows.avoidance.forgive(running.place)
+                    self._knows.avoidance.begun(running.place)
             case AttemptFinished():
                 self._rescue.finished(event)
                 self._endings.finished(event)
             case AttemptFailed():
                 commands += self._endings.failed(event)
+            case ReplyBroken():
+                commands += self._endings.broken(event)
             case EngineSettled():
                 self._endings.settled(event)
             case EngineReported(_, report):
                 self.local.report(report)
+                self._knows.avoidance.forgive(Place(self.own, report.engine))
             case EngineLost(_, engine):
                 self.local.lose(engine)
             case SpeedMeasured(_, engine, model, usage, company):
@@ -247,11 +252,13 @@ class Scheduler:
         self._knows.chains.sent(request.id, pick.place)
         pricing.holders.runners.sent(pick.place, request)
         pricing.affinity.sent(request, pick, at)
+        self._knows.avoidance.sent(pick.place, at)
         held = 0
         if pick.place.node == self.own:
             held = self.local.prefixes.matched(pick.place.engine, request.model, request.prefix)
         running = Running(attempt, request, pick.place, rates, at, pick.service_s, was_cold=is_cold)
         running.read_s, running.held_blocks = pick.read_s, held
+        running.replica = pricing.replica(pick.place, request.model)
         self.running.add(running)
         commands.append(Dispatch(attempt, placed.decision))
 
@@ -259,13 +266,20 @@ class Scheduler:
 
     def _refuse_overdue(self, at: float, commands: list[Command]) -> None:
         queue = self._knows.queue
-        for waiting in queue.take_overdue(at, self._knows.place_finder(at)):
+        for waiting in queue.take_overdue(at, self._knows.place_finder(at), self._knows.trouble_finder(at)):
             self._knows.chains.ended(waiting.request.id, at)
-            late = stopping() if queue.is_closed else self._too_late(waiting, at)
-            commands.append(Refuse(waiting.request.id, waiting.last_error or late))
+            error = waiting.last_error
+            if error is None or waiting.troubled_since is not None:
+                error = stopping() if queue.is_closed else self._too_late(waiting, at)
+            error = final_error(waiting.request, error)
+            commands.append(Refuse(waiting.request.id, error))
 
     def _too_late(self, waiting: Waiting, at: float) -> QueueTimeout:
-        why = "no slot came free for" if waiting.nowhere_since is None else "no node answers that has"
+        why = "no slot came free for"
+        if waiting.nowhere_since is not None or isinstance(waiting.last_error, Unreachable):
+            why = "no node answers that has"
+        elif waiting.troubled_since is not None:
+            why = "every engine is full that has"
         sentence = f"Waited {at - waiting.arrived_at:.0f} s and {why} {waiting.request.model}."
         return QueueTimeout(sentence, retry_after_s=self._knows.retry_after(at))
 

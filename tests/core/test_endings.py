@@ -11,7 +11,6 @@ from pairproxy.core.errors import (
     QueueTimeout,
     SlotsTaken,
     Unreachable,
-    UpstreamBusy,
 )
 from pairproxy.core.events import DrainEnded, DrainStarted
 from pairproxy.core.models import AttemptId, ModelName, Outcome, RequestId
@@ -142,10 +141,10 @@ def test_the_number_of_failures_is_limited() -> None:
     told.hears(document(C))
     told.arrives(ask("r"))
     assert len(sent(told.fails("r", Unreachable("one")))) == 1
-    assert refused(told.fails("r", UpstreamBusy("two"), 2)) == [("r", UpstreamBusy)]
+    assert refused(told.fails("r", BrokenReply("two"), 2)) == [("r", BrokenReply)]
 
 
-@pytest.mark.parametrize("error", [Unreachable("gone"), PairproxyError("ours")])
+@pytest.mark.parametrize("error", [BrokenReply("gone"), PairproxyError("ours")])
 def test_a_request_that_no_other_place_can_take_fails(error: PairproxyError) -> None:
     """The only place failed, or the error allows no second try: the client is told, the slot is free."""
     told = Told()

@@ -86,6 +86,9 @@ class Watched(Storm):
         for waiting in self.scheduler._knows.queue:
             self.look_at(waiting, self.policy.asked if self.policy is not None else [])
 
+    def change(self) -> None:
+        """The rules stay: another policy would not be looked at."""
+
     def richer(self, plain: StateDocument) -> StateDocument:
         """A document with promises, and with what its node waits for."""
         pick = self.random.choice
