@@ -8,7 +8,15 @@ from pairproxy.core.errors import Unreachable
 from pairproxy.core.models import NodeId
 from pairproxy.interfaces import Tell
 from pairproxy.peers import links as interfaces
-from pairproxy.peers.addresses import INBOUND, PAIRING, Address, PeerAddresses, parse_address
+from pairproxy.peers.addresses import (
+    INBOUND,
+    MAX_STATIC,
+    PAIRING,
+    STATIC,
+    Address,
+    PeerAddresses,
+    parse_address,
+)
 from pairproxy.peers.announcement import FORGET_S, HINT_CHARACTERS
 from pairproxy.peers.link import PeerLink
 from pairproxy.peers.remembered import AddressMemory
@@ -149,9 +157,13 @@ class PeerBook:
             for port in reversed(link.addresses.ports()[:2]):
                 link.addresses.add(Address(host, port, INBOUND))
 
-    def add_everywhere(self, addresses: Iterable[Address]) -> None:
+    def add_everywhere(self, host: str, port: int) -> None:
+        """An address from the settings: it may be any peer's."""
+        self.use_static([*self._static, Address(host, port, STATIC)])
+
+    def use_static(self, addresses: Iterable[Address]) -> None:
         """The addresses of the settings, in place of the former ones: each may be any peer's."""
-        self._static = list(addresses)
+        self._static = list(dict.fromkeys(addresses))[:MAX_STATIC]
         for link in self._links.values():
             link.addresses.forget_static()
             for address in self._static:

@@ -1,6 +1,8 @@
 """One paired node: its addresses, the connection on which it is heard, and whether it is there.
 
-Addresses are hints from mDNS, from the settings and from memory; only the pinned certificate is believed.
+Only its state documents say that it is there. When none came for a while, a request to it failed, it said
+goodbye, or this machine woke up, its addresses are dialled at once: a path that died is then left for
+another before anybody calls the node lost. A dial that fails says nothing.
 """
 
 import asyncio
@@ -8,67 +10,28 @@ import logging
 import random
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from pairproxy.config import Limits
 from pairproxy.core.documents import StateDocument
-from pairproxy.core.errors import UpstreamError
+from pairproxy.core.errors import NotTrusted, UpstreamError
 from pairproxy.core.events import NodeLost, NodeReported
 from pairproxy.core.models import NodeId
 from pairproxy.interfaces import Tell
+from pairproxy.peers.addresses import STATIC, Address, PeerAddresses
 from pairproxy.peers.catalogue import CatalogueReader
+from pairproxy.peers.dialling import race, resolved
 from pairproxy.peers.exchange import BadDocument, read_document, subscribe
 from pairproxy.upstreams import Upstream
 
 _log = logging.getLogger(__name__)
 
 RETRY_FIRST_S = 0.25  # a daemon that restarts is back within a second or two
-RETRY_LONGEST_S = 5.0  # a machine that is off is asked this often
+RETRY_LONGEST_S = 5.0  # a machine that is off is asked this often,
+LONG_GONE_S = 300.0  # and after so long
+RETRY_RARELY_S = 60.0  # only this often: its own call, or its announcement, is heard at once
 HINTED_S = 2.0  # between two rounds at least, however many hints come
 AGAIN_S = 0.05  # before a lost connection is tried again: "back at once", without spinning
-MAX_ADDRESSES = 16  # a peer with more interfaces than this does not exist; forged hints are bounded so
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where a peer may be, and who said so (mdns, static, remembered)."""
-
-    host: str
-    port: int
-    source: str
-
-
-class PeerAddresses:
-    """The addresses of one peer, the last one that worked first. The endpoint of its Upstream."""
-
-    def __init__(self) -> None:
-        self._known: list[Address] = []
-        self.news = asyncio.Event()
-
-    def address(self, path: str) -> tuple[str, int]:
-        """The best address; ``path`` does not matter."""
-        best = self._known[0] if self._known else Address("", 0, "")
-        return best.host, best.port
-
-    def add(self, hint: Address) -> None:
-        """Take in a hint; one that is known already only wakes the link."""
-        if all((known.host, known.port) != (hint.host, hint.port) for known in self._known):
-            self._known.insert(1, hint)  # newest first, after the one in use; what failed longest ago goes
-            del self._known[MAX_ADDRESSES:]
-        self.news.set()
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    @property
-    def best(self) -> Address | None:
-        """The address in use."""
-        return self._known[0] if self._known else None
-
-    def rotate(self) -> None:
-        """The best address did not work: the next one's turn."""
-        if self._known:
-            self._known.append(self._known.pop(0))
+DOUBTFUL_PART = 0.4  # of node_lost_s without a document: 2 of 5 s, two heartbeats missed
 
 
 class PeerLink:
@@ -83,7 +46,9 @@ class PeerLink:
         tell: Tell,
         now: Callable[[], float],
         limits: Limits,
+        proved: Callable[[], None] = lambda: None,
     ) -> None:
+        """``proved`` is told when the addresses at which the peer proved its key changed."""
         self.node = node
         self.name = name
         self.addresses = addresses
@@ -94,57 +59,27 @@ class PeerLink:
         self._tell = tell
         self._now = now
         self._limits = limits
+        self._proved = proved
         self._catalogue = CatalogueReader(node, upstream, tell, now)
+        self._heard_at = 0.0  # loop time of the last document
+        self._raced_at = 0.0  # loop time at which the addresses were last dialled
+        self._patience: asyncio.Timeout | None = None  # with the connection that is followed now
+        self._is_renewing = False
+        self._is_leaving = False
+        self._least_pause_s = 0.0
+        self._doubt = asyncio.Event()
 
-    async def run(self) -> None:
-        """Connect, listen, and try again, until cancelled."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._catalogue.run(), name=f"catalogue of {self.name}")
-                await self._listen()
-        except Exception:  # a fault of ours: nobody listens to the peer until run() is called again
-            self.problem = "pairproxy failed; its log says where"
-            self._lose()
-            raise
+    # --- what others tell -------------------------------------------------------------------------------
 
-    async def _listen(self) -> None:
-        pause_s = RETRY_FIRST_S
-        while True:
-            self.addresses.news.clear()
-            for _ in range(max(1, len(self.addresses))):
-                if await self._follow():
-                    pause_s = RETRY_FIRST_S
-                    await asyncio.sleep(AGAIN_S)
-                    break
-                self._lose()  # other addresses may each take seconds to fail
-                self.addresses.rotate()
-            else:
-                await self._pause(pause_s)
-                pause_s = min(pause_s * 2, RETRY_LONGEST_S)
+    def doubt(self) -> None:
+        """Something speaks against the peer or its path: see at once. Harmless however often it is said."""
+        self._doubt.set()
+        self.addresses.news.set()
 
-    async def _follow(self) -> bool:
-        """Listen on the best address until it ends; whether anything was heard."""
-        if self.addresses.best is None:
-            self.problem = "no address is known yet"
-            return False
-        heard = False
-        try:
-            documents = subscribe(
-                self.upstream, self.node, self._limits.node_lost_s, self._limits.state_document_bytes
-            )
-            async for document in documents:
-                self._hear(document)
-                heard = True
-        except UpstreamError as error:
-            self.problem = error.sentence
-        except BadDocument as error:
-            self.problem = str(error)
-            self._lose()
-            await asyncio.sleep(RETRY_LONGEST_S)
-        except TimeoutError:
-            self.problem = f"it was silent for {self._limits.node_lost_s:g} s"
-            self._lose()
-        return heard
+    def wake(self) -> None:
+        """This machine slept, or its network changed: what is open may be dead, and is not used again."""
+        self.upstream.drop_idle()
+        self.doubt()
 
     def hear_refusal(self, body: bytes) -> None:
         """Take in the document that came with a refusal; one that cannot be read says nothing."""
@@ -153,7 +88,117 @@ class PeerLink:
             if self.is_up:
                 self._tell(NodeReported(self._now(), document))
 
+    # --- the life of a link -----------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Connect, listen, and try again, until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._catalogue.run(), name=f"catalogue of {self.name}")
+                group.create_task(self._look_when_in_doubt(), name=f"path to {self.name}")
+                await self._listen()
+        except Exception:  # a fault of ours: nobody listens to the peer until run() is called again
+            self.problem = "pairproxy failed; its log says where"
+            self._lose()
+            raise
+
+    async def _listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        pause_s, gone_at = RETRY_FIRST_S, loop.time()
+        while True:
+            self.addresses.news.clear()
+            self._least_pause_s = 0.0
+            if await self._reach() and await self._follow():
+                pause_s, gone_at = RETRY_FIRST_S, loop.time()
+                await asyncio.sleep(AGAIN_S)
+                continue
+            self._lose()
+            longest_s = RETRY_LONGEST_S if loop.time() - gone_at < LONG_GONE_S else RETRY_RARELY_S
+            await self._pause(max(min(pause_s, longest_s), self._least_pause_s))
+            pause_s = min(pause_s * 2, longest_s)
+
+    async def _reach(self) -> bool:
+        """Find an address at which the peer proves its key; while it counts as there, before it is lost."""
+        try:
+            async with asyncio.timeout_at(self._lost_at() if self.is_up else None):
+                winner = await self._race(self._failed)
+        except TimeoutError:
+            self.problem = self._silence()
+            return False
+        if winner is None:
+            return False
+        self._use(winner)
+        return True
+
+    async def _race(self, failed: Callable[[Address, UpstreamError], None]) -> Address | None:
+        candidates = self.addresses.dialled()
+        if not candidates:
+            self.problem = "no address is known yet"
+            return None
+        self._raced_at = asyncio.get_running_loop().time()
+        return await race(await resolved(candidates), self._dial, failed)
+
+    async def _dial(self, address: Address) -> None:
+        await self.upstream.dial(address.place)
+
+    def _failed(self, address: Address, error: UpstreamError) -> None:
+        """The peer is not heard now, and cannot be reached there."""
+        self._noted(address, error)
+        proved = self.addresses.proved
+        is_used = not proved or address.place == proved[0].place
+        if is_used or self.problem is None:
+            self.problem = "it was stopped" if self._is_leaving else error.sentence
+        took_s = asyncio.get_running_loop().time() - self._raced_at
+        if is_used and took_s < self._limits.connect_timeout_s / 2:
+            self._lose()  # its machine says that nobody is there: other addresses lead to the same machine
+
+    def _noted(self, address: Address, error: UpstreamError) -> None:
+        """Remember and tell, once, where somebody else answered."""
+        is_wrong = isinstance(error, NotTrusted) and self.addresses.deny(address)
+        if is_wrong and address.source != STATIC:  # those may be any peer's
+            text = "%s (%s) answered with another key at %s: nothing was sent there"
+            _log.warning(text, self.name, self.node[:8], address)
+
+    def _use(self, address: Address) -> None:
+        if self.addresses.prove(address):
+            self._proved()
+        if self.is_up:
+            self.found_by = address.source
+
+    # --- hearing ----------------------------------------------------------------------------------------
+
+    async def _follow(self) -> bool:
+        """Listen at the best address until that ends; whether it is to be taken up again at once."""
+        loop = asyncio.get_running_loop()
+        has_heard, was_up, lost_s = False, self.is_up, self._limits.node_lost_s
+        self._is_renewing = False
+        try:
+            async with asyncio.timeout_at(self._lost_at() if was_up else loop.time() + lost_s) as patience:
+                self._patience = patience
+                documents = subscribe(self.upstream, self.node, lost_s, self._limits.state_document_bytes)
+                async for document in documents:
+                    self._hear(document)
+                    has_heard = True
+                    if not self._is_renewing:
+                        patience.reschedule(self._lost_at())
+        except UpstreamError as error:
+            self.problem = error.sentence
+        except BadDocument as error:
+            self.problem = str(error)
+            self._least_pause_s = RETRY_LONGEST_S
+            return False
+        except TimeoutError:
+            if self._is_renewing:
+                return True
+            self.problem = self._silence()
+            self._lose()
+        finally:
+            self._patience = None
+        return has_heard
+
     def _hear(self, document: StateDocument) -> None:
+        self._heard_at = asyncio.get_running_loop().time()
+        self._is_leaving = document.is_draining
         if not self.is_up:
             best = self.addresses.best
             self.found_by = best.source if best else None
@@ -168,13 +213,64 @@ class PeerLink:
             _log.warning("peer %s is gone: %s", self.name, self.problem)
             self._tell(NodeLost(self._now(), self.node))
 
+    # --- doubt ------------------------------------------------------------------------------------------
+
+    async def _look_when_in_doubt(self) -> None:
+        """While the peer counts as there: dial when it is silent, or somebody doubts; leave a dead path."""
+        loop = asyncio.get_running_loop()
+        while True:
+            self._doubt.clear()
+            await self._doubted()
+            if not self.is_up:
+                await asyncio.sleep(AGAIN_S)  # _listen() dials by itself
+                continue
+            began_at, old = loop.time(), self.addresses.best
+            winner = await self._race(self._noted)
+            if winner is not None and self.is_up and self._heard_at < began_at:
+                self._use(winner)
+                self._renew()
+                if old is not None and old.place != winner.place:
+                    await self._leave(old)
+            await asyncio.sleep(max(0.0, began_at + HINTED_S - loop.time()))
+
+    async def _doubted(self) -> None:
+        """Return when somebody doubts, or when the peer has been silent for too long."""
+        loop = asyncio.get_running_loop()
+        silence_s = DOUBTFUL_PART * self._limits.node_lost_s
+        while True:
+            due_at = self._heard_at + silence_s if self.is_up else loop.time() + silence_s
+            if self.is_up and loop.time() >= due_at:
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(due_at):
+                    await self._doubt.wait()
+                    return
+
+    def _renew(self) -> None:
+        """Listen over the path that was just found, instead of one that is silent."""
+        if self._patience is not None:
+            self._is_renewing = True
+            self._patience.reschedule(asyncio.get_running_loop().time())
+
+    async def _leave(self, old: Address) -> None:
+        """What is under way at an address that is dead breaks off; one that answers after all is kept."""
+        try:
+            await self._dial(old)
+        except UpstreamError:
+            self.upstream.drop(lambda connection: connection.address == old.place)
+
+    def _lost_at(self) -> float:
+        """The loop time at which the peer is gone, unless it is heard before."""
+        return self._heard_at + self._limits.node_lost_s
+
+    def _silence(self) -> str:
+        return f"it was silent for {self._limits.node_lost_s:g} s"
+
     async def _pause(self, seconds: float) -> None:
         """Wait before the next round. A hint shortens that, but no flood of them makes us dial for ever."""
         seconds *= random.uniform(0.8, 1.2)
-        least_s = min(seconds, HINTED_S)
+        least_s = min(seconds, max(HINTED_S, self._least_pause_s))
         await asyncio.sleep(least_s)
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds - least_s):
                 await self.addresses.news.wait()
-        except TimeoutError:
-            pass

@@ -25,11 +25,15 @@ _VIRTUAL = re.compile(
 
 
 class Link(NamedTuple):
-    """One address of one interface. ``number`` is the kernel's index; ``address`` has no zone."""
+    """One address of one interface. ``number`` is the kernel's index; ``address`` has no zone.
+
+    ``prefix`` is the length of its network's prefix in bits; -1: not known.
+    """
 
     name: str
     number: int
     address: str
+    prefix: int = -1
 
 
 def snapshot() -> frozenset[Link]:
@@ -40,7 +44,7 @@ def snapshot() -> frozenset[Link]:
             address = ip.ip if isinstance(ip.ip, str) else ip.ip[0]
             # Windows calls an adapter by a number; its description says what it is.
             name = adapter.nice_name if adapter.name.startswith("{") else adapter.name
-            links.add(Link(name, adapter.index or 0, address.partition("%")[0]))
+            links.add(Link(name, adapter.index or 0, address.partition("%")[0], ip.network_prefix))
     return frozenset(links)
 
 
@@ -66,6 +70,19 @@ def advertised(links: Iterable[Link]) -> list[str]:
     ordered = sorted(links, key=lambda link: (_is_v6(link), link))
     routable = [link.address for link in ordered if not _is_link_local(link)]
     return list(dict.fromkeys(routable or [link.address for link in ordered]))[:MOST_ADVERTISED]
+
+
+def shares_network(links: Iterable[Link], host: str) -> bool:
+    """Whether ``host`` is an address on a network that this machine is on; link-local ones do not count."""
+    try:
+        address = ipaddress.ip_address(host)
+        return not address.is_link_local and any(
+            address in ipaddress.ip_network(f"{link.address}/{link.prefix}", strict=False)
+            for link in links
+            if link.prefix > 0 and _is_v6(link) == (address.version == 6)
+        )
+    except ValueError:
+        return False  # a name, or a prefix that is none
 
 
 class Watch:

@@ -73,11 +73,12 @@ class Upstream:
         is_reusing = outgoing.is_repeatable and not outgoing.may_switch
         reused = self._pool.take(address) if is_reusing else None
         if reused is not None:
+            was_dialled = reused.requests == 0  # it is new: that it fails is no matter of its having idled
             reply = self._begin(reused, outgoing, head)
             try:
                 return await self._opened(reply, reused, outgoing)
             except (BrokenReply, NotTrusted):
-                if reply.has_bytes:
+                if reply.has_bytes or was_dialled:
                     raise
         connection = await self._connect(address)
         return await self._opened(self._begin(connection, outgoing, head), connection, outgoing)

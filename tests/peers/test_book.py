@@ -36,24 +36,14 @@ def book(tmp_path: Path) -> PeerBook:
 def known(book: PeerBook) -> list[tuple[str, int, str]]:
     """Every address of the only peer, the one in use first."""
     (link,) = book.links
-    found = []
-    for _ in range(len(link.addresses)):
-        assert link.addresses.best is not None
-        found.append(tuple(vars_of(link.addresses.best)))
-        link.addresses.rotate()
-    return found  # type: ignore[return-value]
-
-
-def vars_of(address: object) -> tuple[object, ...]:
-    """Host, port and source."""
-    return tuple(getattr(address, name) for name in ("host", "port", "source"))
+    return [(one.host, one.port, one.source) for one in link.addresses.dialled()]
 
 
 def test_a_peer_comes_with_the_addresses_it_was_reached_at(book: PeerBook, record: PeerRecord) -> None:
-    """IPv4 and IPv6, each as a memory."""
+    """IPv4 and IPv6, as it was told when they were paired."""
     link = book.add(record)
     assert (link.node, link.name, link.is_up) == (record.node, "bert", False)
-    assert known(book) == [("10.0.0.7", 11634, "remembered"), ("fe80::1%eth0", 11635, "remembered")]
+    assert known(book) == [("10.0.0.7", 11634, "pairing"), ("fe80::1%eth0", 11635, "pairing")]
 
 
 def test_a_hint_becomes_an_address_of_the_paired_peer_only(book: PeerBook, record: PeerRecord) -> None:

@@ -9,7 +9,8 @@ import pytest
 from pairproxy.config import Limits
 from pairproxy.core.events import Event, NodeLost, NodeReported
 from pairproxy.peers import link as link_module
-from pairproxy.peers.link import MAX_ADDRESSES, Address, PeerAddresses, PeerLink
+from pairproxy.peers.addresses import Address, PeerAddresses
+from pairproxy.peers.link import PeerLink
 from pairproxy.upstreams import Upstream
 from tests.core.told import B, C
 from tests.core.told import document as told_document
@@ -53,43 +54,6 @@ def closed_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
-
-
-# --- addresses ------------------------------------------------------------------------------------------
-
-
-def test_a_hint_never_displaces_the_address_in_use() -> None:
-    """New ones stand next to it, newest first, and take their turn when it fails."""
-    known = PeerAddresses()
-    assert known.best is None
-    assert known.address("/") == ("", 0)
-    for port in (1, 2, 3):
-        known.add(address(port))
-    assert known.address("/") == ("127.0.0.1", 1)
-    order = []
-    for _ in range(3):
-        known.rotate()
-        order.append(known.address("/")[1])
-    assert order == [3, 2, 1]
-
-
-def test_what_is_known_already_is_not_kept_twice_but_wakes_the_link() -> None:
-    """An announcement that is repeated is a reason to try again, not a second address."""
-    known = PeerAddresses()
-    known.add(address(1))
-    known.news.clear()
-    known.add(address(1, "static"))
-    assert (len(known), known.news.is_set()) == (1, True)
-
-
-def test_forged_hints_cannot_keep_a_new_address_out() -> None:
-    """However many addresses were invented: the one in use stays, and the newest is next."""
-    known = PeerAddresses()
-    for number in range(100):
-        known.add(address(1000 + number))
-    assert (len(known), known.address("/")[1]) == (MAX_ADDRESSES, 1000)
-    known.rotate()
-    assert known.address("/")[1] == 1099
 
 
 # --- the link -------------------------------------------------------------------------------------------

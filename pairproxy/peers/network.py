@@ -1,0 +1,56 @@
+"""Notices that the machine slept or that its network changed: then what is connected may be dead.
+
+Discovery has a watch of its own for its sockets; this one is there for the links, also without mDNS.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+
+from pairproxy.clock import Clock, MonotonicClock
+from pairproxy.peers import links
+
+WATCH_S = 2.0  # a look takes a millisecond in a thread; an address that changed is noticed in two
+JITTER = 0.1  # so that machines that woke together do not look, and then dial, in step
+
+Changed = Callable[[frozenset[links.Link]], None]
+"""Takes all addresses of this machine as they are now."""
+
+
+class NetworkWatch:
+    """Tells ``changed`` at the start, after each change of the interfaces and after each sleep."""
+
+    def __init__(
+        self,
+        changed: Changed,
+        *,
+        watch_s: float = WATCH_S,
+        clock: Clock | None = None,
+        wall: Callable[[], float] = time.time,
+        snapshot: Callable[[], frozenset[links.Link]] = links.snapshot,
+    ) -> None:
+        self._changed = changed
+        self._watch_s = watch_s
+        self._clock = clock or MonotonicClock()
+        self._wall = wall
+        self._snapshot = snapshot
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        while True:
+            here = await asyncio.to_thread(self._snapshot)
+            self._changed(here)
+            await self._until_changed(here)
+
+    async def _until_changed(self, here: frozenset[links.Link]) -> None:
+        looked_at = self._clock.now()
+        watch = links.Watch(here, looked_at, self._wall(), float("inf"))
+        while True:
+            await asyncio.sleep(self._watch_s * random.uniform(1 - JITTER, 1))
+            here, now = await asyncio.to_thread(self._snapshot), self._clock.now()
+            # A process that was stopped (a laptop's sleep on some systems, SIGSTOP) finds both clocks ahead.
+            was_stopped = now - looked_at > links.SLEPT_S + self._watch_s
+            looked_at = now
+            if was_stopped or watch.is_stale(here, now, self._wall()):
+                return

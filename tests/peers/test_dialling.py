@@ -1,0 +1,133 @@
+"""Racing addresses, on a loop whose waits are real and short, and what names lead to."""
+
+import asyncio
+
+import pytest
+
+from pairproxy.core.errors import NotTrusted, Unreachable, UpstreamError
+from pairproxy.peers import dialling
+from pairproxy.peers.addresses import MAX_ADDRESSES, Address
+from pairproxy.peers.dialling import race, resolved
+from tests.support.fake_engine import eventually
+from tests.support.running import run_async
+
+Info = tuple[int, int, int, str, tuple[object, ...]]
+DEAD, WRONG, GOOD, SLOW = (Address(f"10.0.0.{number}", 1, "mdns") for number in (1, 2, 3, 4))
+
+
+class Net:
+    """What answers where: DEAD never, WRONG with another key at once, SLOW after an hour, others at once."""
+
+    def __init__(self) -> None:
+        self.dialled: list[Address] = []
+        self.cancelled: list[Address] = []
+        self.failed: list[tuple[Address, type[UpstreamError]]] = []
+
+    async def dial(self, address: Address) -> None:
+        self.dialled.append(address)
+        if address == WRONG:
+            raise NotTrusted("another key")
+        if address in (DEAD, SLOW):
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                self.cancelled.append(address)
+                raise
+        if address.host == "refuses":
+            raise Unreachable("nobody")
+
+    def note(self, address: Address, error: UpstreamError) -> None:
+        self.failed.append((address, type(error)))
+
+
+def raced(*candidates: Address) -> tuple[Address | None, Net]:
+    """Who won, and what was tried."""
+    net = Net()
+    return run_async(race(candidates, net.dial, net.note)), net
+
+
+def test_the_first_that_proves_its_key_wins_alone() -> None:
+    """While the best address answers, no other is dialled."""
+    winner, net = raced(GOOD, DEAD, WRONG)
+    assert (winner, net.dialled) == (GOOD, [GOOD])
+
+
+def test_a_dead_address_costs_a_head_start_and_is_given_up() -> None:
+    """I09: the next begins beside it, and what is left when one wins is cancelled."""
+    winner, net = raced(DEAD, GOOD)
+    assert (winner, net.dialled, net.cancelled) == (GOOD, [DEAD, GOOD], [DEAD])
+
+
+def test_another_key_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F3, F23: it is told, the next begins at once, and the pin decides."""
+    monkeypatch.setattr(dialling, "HEAD_START_S", 3600.0)
+    winner, net = raced(WRONG, GOOD)
+    assert (winner, net.failed) == (GOOD, [(WRONG, NotTrusted)])
+
+
+def test_nobody_wins_where_nobody_is() -> None:
+    """Every failure is told once."""
+    refuses = [Address("refuses", port, "mdns") for port in (1, 2, 3)]
+    winner, net = raced(*refuses)
+    assert (winner, net.failed) == (None, [(one, Unreachable) for one in refuses])
+    assert raced()[0] is None
+
+
+def test_cancelling_the_race_ends_every_dial() -> None:
+    """Nothing goes on behind the back of who gave up."""
+
+    async def scene() -> Net:
+        net = Net()
+        task = asyncio.create_task(race((DEAD, SLOW), net.dial, net.note))
+        await eventually(lambda: len(net.dialled) == 2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return net
+
+    assert set(run_async(scene()).cancelled) == {DEAD, SLOW}
+
+
+def test_a_fault_of_ours_is_not_taken_for_a_dead_address() -> None:
+    """What is no UpstreamError passes."""
+
+    async def broken(address: Address) -> None:
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        run_async(race((GOOD,), broken, lambda *_: None))
+
+
+def test_names_become_addresses_and_numbers_stay() -> None:
+    """I13: a name is every address it leads to; one that leads nowhere is left out; zones stay."""
+    names = [
+        Address("10.0.0.7", 1, "mdns"),
+        Address("localhost", 2, "static"),
+        Address("no-such-host.invalid", 3, "static"),
+        Address("10.0.0.7", 1, "static"),
+        Address("fe80::1%lo", 4, "static"),
+    ]
+    found = run_async(resolved(names))
+    assert found[0] == names[0]
+    assert ("127.0.0.1", 2) in {one.place for one in found}
+    assert found[-1] == names[-1]
+    assert {one.port for one in found} == {1, 2, 4}
+
+
+def test_a_name_with_many_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """I13: a name server cannot make us dial a thousand machines; link-local ones come last."""
+
+    async def scene() -> list[Address]:
+        many: list[Info] = [(0, 0, 0, "", (f"10.1.{n // 250}.{n % 250}", 1)) for n in range(1000)]
+        answer = [(0, 0, 0, "", ("fe80::1", 1, 0, 2)), *many[:10]] if is_small else many
+
+        async def getaddrinfo(*_: object, **__: object) -> list[Info]:
+            return answer
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+        return await resolved([Address("many.example", 1, "static")])
+
+    is_small = False
+    assert len(run_async(scene())) == MAX_ADDRESSES
+    is_small = True
+    assert [one.host for one in run_async(scene())][-1] == "fe80::1%2"
