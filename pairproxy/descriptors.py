@@ -5,13 +5,16 @@ nobody and reaches no engine. Systems differ: Windows has no such limit, Linux a
 """
 
 import contextlib
+import time
 from pathlib import Path
 
 LOCAL = 64  # descriptors that peers leave alone: thirty requests of local clients and their engines
+SHORT = 96  # with fewer free ones idle connections give way, so that peers need not be refused for those
 LAST = 32  # of these, what no connection may take: for the engines of what runs, files, state streams
 MOST = 65_536  # asked for at most: far more than our limits add up to, and macOS refuses "unlimited"
 OTHER_MOST = 10_240  # where that is refused: OPEN_MAX of macOS
-RECOUNT = 64  # accepted connections after which a count of long ago is not believed any more
+RECOUNT = 64  # times asked after which a count is not believed any more
+RECOUNT_S = 0.25  # and its age: other ports and the engines' connections take descriptors as well
 
 _LISTS = (Path("/proc/self/fd"), Path("/dev/fd"))  # Linux, macOS
 
@@ -45,12 +48,15 @@ class Descriptors:
     def __init__(self) -> None:
         self._free = 0
         self._asked = 0
+        self._counted_at = float("-inf")
 
     def free(self) -> int:
         """How many are free: exactly if few are, else as of the last count; MOST where there is no limit."""
         self._asked += 1
-        if self._asked > RECOUNT or self._free < LOCAL + 2 * RECOUNT:  # each asker may have taken two since
-            self._free, self._asked = _count_free(), 0
+        now = time.monotonic()
+        is_old = self._asked > RECOUNT or now - self._counted_at > RECOUNT_S
+        if is_old or self._free < SHORT + 2 * RECOUNT:  # each asker may have taken two since
+            self._free, self._asked, self._counted_at = _count_free(), 0, now
         return self._free
 
 

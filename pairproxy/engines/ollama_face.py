@@ -36,10 +36,9 @@ from pairproxy.core.dialects.translate import (
 )
 from pairproxy.core.errors import BodyTooLarge, BodyTooSlow, BrokenReply, ModelNotFound, PairproxyError
 from pairproxy.core.replicas import canonical_name
+from pairproxy.engines import serving
 from pairproxy.engines.catalogue import NEVER
 from pairproxy.engines.openai_client import Address, OpenAiClient, read_whole
-
-SHUTDOWN_S = 0.1  # for requests under way at the end; 0 would mean for ever to aiohttp
 
 _CATALOGUE = ("/", "/api/version", "/api/tags", "/api/ps")
 _INFERENCE = frozenset(Route)
@@ -74,13 +73,7 @@ class OllamaFace:
         app.on_response_prepare.append(_hide_server_header)
         self._client = OpenAiClient(self._upstream)
         # handler_cancellation: a client's leaving must reach the engine, and aiohttp does not do so by itself
-        self._runner = web.AppRunner(
-            app,
-            access_log=None,
-            handler_cancellation=True,
-            auto_decompress=False,
-            shutdown_timeout=SHUTDOWN_S,
-        )
+        self._runner = serving.runner(app)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
         port: int = self._runner.addresses[0][1]

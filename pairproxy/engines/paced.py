@@ -16,8 +16,9 @@ from pairproxy.core.documents import EngineReport
 from pairproxy.core.errors import ConfigError, Unreachable
 from pairproxy.core.models import EngineId, Replica
 from pairproxy.core.replicas import canonical_name
+from pairproxy.engines import serving
 from pairproxy.engines.catalogue import card_entry
-from pairproxy.engines.ollama_face import SHUTDOWN_S, OllamaFace
+from pairproxy.engines.ollama_face import OllamaFace
 from pairproxy.engines.paced_gpu import PacedGpu
 from pairproxy.engines.paced_reply import CONTEXT_TOKENS, EMBEDDING_LENGTH
 from pairproxy.engines.paced_server import PacedServer
@@ -61,9 +62,7 @@ class PacedEngine:
 
     async def start(self) -> None:
         """Listen on two free loopback ports: its own and the face's."""
-        self._runner = web.AppRunner(
-            self._server.app(), access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN_S
-        )
+        self._runner = serving.runner(self._server.app(), decodes=True)
         await self._runner.setup()
         await web.TCPSite(self._runner, _HOST, 0).start()
         self._port = self._runner.addresses[0][1]

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import QueueFull
-from pairproxy.descriptors import LAST, LOCAL, Descriptors
+from pairproxy.descriptors import LAST, SHORT, Descriptors
 from pairproxy.proxy.connection import Connection, log_fault
 from pairproxy.proxy.room import Room
 from pairproxy.security.tls import peer_certificate
@@ -73,7 +73,7 @@ class Port:
         self._handler = handler
         self._kept = kept
         self._descriptors = Descriptors()
-        self._room = Room(most or limits.connections, lambda: self._descriptors.free() < LOCAL)
+        self._room = Room(most or limits.connections, lambda: self._descriptors.free() < SHORT)
         self._handling = 0
         self._idle = asyncio.Event()
         self._idle.set()

@@ -4,9 +4,11 @@ import asyncio
 import socket
 
 import pytest
+from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import QueueFull
+from pairproxy.descriptors import Descriptors
 from pairproxy.proxy import server
 from pairproxy.proxy.listening import bind, port_of
 from pairproxy.proxy.server import Port
@@ -165,19 +167,19 @@ def test_accepting_that_fails_is_tried_again(loop: str | None, monkeypatch: pyte
 
 def test_a_crowd_is_refused_where_descriptors_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """F44: a port that has to leave more descriptors than there are answers nobody else."""
-    monkeypatch.setattr(server.Descriptors, "free", lambda self: 40)
+    monkeypatch.setattr(Descriptors, "free", lambda self: 40)
 
     async def main() -> None:
         refusals: list[bool] = []
 
-        async def handler(incoming: server.web.BaseRequest) -> server.web.StreamResponse:
+        async def handler(incoming: web.BaseRequest) -> web.StreamResponse:
             for port in (for_locals, for_peers):
                 try:
                     port.refuse_a_crowd(incoming)
                     refusals.append(False)
                 except QueueFull:
                     refusals.append(True)
-            return server.web.Response()
+            return web.Response()
 
         for_locals, for_peers = Port(handler, Limits()), Port(handler, Limits(), kept=64)
         (sock,) = bind("127.0.0.1", 0, "")
