@@ -5,6 +5,7 @@ import logging
 
 import pytest
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from pairproxy.engines import serving
 from tests.support.fake_engine import eventually
@@ -14,7 +15,7 @@ from tests.support.running import run_async
 CANARY = "CANARY-77aa"
 
 
-async def serve(handler: serving.Handler) -> tuple[web.AppRunner, int]:
+async def serve(handler: Handler) -> tuple[web.AppRunner, int]:
     """A server with one handler for everything: (runner, port)."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
