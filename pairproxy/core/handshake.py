@@ -55,11 +55,16 @@ class Invitation:
     def __init__(self) -> None:
         self.tries_left = TRIES
         self.is_used = False
+        self._is_expired = False
 
     @property
     def is_open(self) -> bool:
         """Whether an exchange may begin."""
-        return self.tries_left > 0 and not self.is_used
+        return self.tries_left > 0 and not self.is_used and not self._is_expired
+
+    def expire(self) -> None:
+        """Let no other exchange begin; one that is under way may end."""
+        self._is_expired = True
 
     def spend(self) -> bool:
         """Count an exchange; False if none is left."""

@@ -45,6 +45,8 @@ class CardCase:
         self._certificate_hash = certificate_hash
         self.accepted: tuple[NodeId, Card] | None = None
         """The other side's device id and card, once it was accepted."""
+        self.problem = ""
+        """Why it was not accepted, as a sentence for a person."""
 
     def own(self, transcript: bytes) -> bytes:
         """The own card, signed for this exchange. Raises anything if the key cannot be used."""
@@ -52,7 +54,20 @@ class CardCase:
         return msgspec.json.encode(msgspec.structs.replace(self._card, signature=signature))
 
     def accept(self, card: bytes, transcript: bytes) -> None:
-        """Take the other's card. Raises StoreError, or whatever parsers raise, if it is not acceptable."""
+        """Take the other's card. Raises StoreError if it is not acceptable; ``problem`` says why."""
+        try:
+            self.accepted = self._checked(card, transcript)
+        except StoreError as error:
+            self.problem = error.sentence
+            raise
+        except Exception:  # noqa: BLE001 - hostile bytes: however the parsers object, the answer is one
+            self.problem = (
+                "The other machine did not prove that its certificate is its own. Bring both to one version "
+                "of pairproxy and pair again."
+            )
+            raise StoreError(self.problem) from None
+
+    def _checked(self, card: bytes, transcript: bytes) -> tuple[NodeId, Card]:
         read = msgspec.json.decode(card, type=Card)
         node = check_profile(read.certificate)
         if node == self._identity.device_id:
@@ -61,7 +76,7 @@ class CardCase:
         if self._certificate_hash is not None and not hmac.compare_digest(found, self._certificate_hash):
             raise StoreError("Another certificate answered than the token names. Make a new token.")
         _verify(read.certificate, read.signature, _POSSESSION + transcript)
-        self.accepted = node, read
+        return node, read
 
 
 def own_card(

@@ -1,0 +1,280 @@
+"""One pairing over one connection: frames of at most 4 KiB, 5 s a step, what is stored undone on failure.
+
+A frame is two bytes of length, big endian, and that many bytes. Which message comes when is core.handshake's.
+"""
+
+import asyncio
+import contextlib
+import ipaddress
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from pairproxy.core.errors import StoreError
+from pairproxy.core.handshake import MESSAGE_BYTES, Host, Joiner
+from pairproxy.core.handshake_steps import Failed, Reason, Send, Settled, Steps, Store, Told, Undo
+from pairproxy.security.identity import Identity
+from pairproxy.security.pairing_cards import Card, CardCase
+from pairproxy.security.trust import MOST_ADDRESSES, PeerRecord, TrustStore
+
+STEP_S = 5.0  # for the next message: a LAN needs milliseconds, and meanwhile nobody else may try
+REPORT_S = 15.0  # for the other's report: its daemon is given 10 s to reach this one
+FLOOR_S = 0.05  # each step takes so long at least: SPAKE2's arithmetic is not constant-time (5 to 15 ms)
+PREFERRED_PORT = 11635  # beside the peer port and the admin port; for firewalls and for --at
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What the other machine gets here; see PeerRecord."""
+
+    may_use_me: bool = True
+    slots: int | None = None
+    models: tuple[str, ...] = ()
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What a side says at the end. ``has_reached``: its daemon the other's; None: it was not to try."""
+
+    has_daemon: bool
+    has_reached: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """This machine in a pairing."""
+
+    identity: Identity
+    trust: TrustStore
+    card: Card
+    rights: Rights
+    is_on_loopback: bool = False
+
+
+class Keeping:
+    """Stores the peer of one exchange, and puts the old state back if it comes to nothing."""
+
+    def __init__(self, me: Me, certificate_hash: bytes | None = None) -> None:
+        """``certificate_hash`` is what the other's certificate must have, where a token was given."""
+        self._me = me
+        self.case = CardCase(me.identity, me.card, certificate_hash)
+        self._before: PeerRecord | None = None
+        self.was_forgotten = False
+        """Whether the peer had been forgotten here, until now."""
+        self.record: PeerRecord | None = None
+        """The peer as it was stored."""
+
+    def keep(self, host: str) -> None:
+        """Store the accepted peer, met at ``host``. Raises StoreError."""
+        if self.case.accepted is None:
+            raise StoreError("No card was accepted. Pair again.")
+        node, card = self.case.accepted
+        trust, rights = self._me.trust, self._me.rights
+        trust.load()  # commands beside this one write there too
+        self._before = trust.get(node)
+        self.was_forgotten = trust.was_forgotten(card.certificate)
+        self.record = trust.add(
+            PeerRecord(
+                node=node,
+                name=card.name,
+                certificate=card.certificate,
+                may_use_me=rights.may_use_me,
+                i_may_use=card.you_may_use_me,
+                addresses=_addresses((host, *card.hosts), card.peer_port, self._me.is_on_loopback),
+                slots=rights.slots,
+                models=rights.models,
+            )
+        )
+
+    def undo(self) -> None:
+        """Put the store back to what it was. Raises StoreError if that cannot be written."""
+        if self.record is None:
+            return
+        node, self.record = self.record.node, None
+        if self._before is not None:
+            self._me.trust.add(self._before)
+        elif self.was_forgotten:
+            self._me.trust.forget(node)
+        else:
+            self._me.trust.withdraw(node)
+
+
+class Exchange:
+    """Runs one side over one connection. ``failed`` says how it ended if it did not end well."""
+
+    def __init__(
+        self,
+        side: Host | Joiner,
+        keeping: Keeping,
+        streams: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        step_s: float = STEP_S,
+    ) -> None:
+        self._side = side
+        self._keeping = keeping
+        self._reader, self._writer = streams
+        self._step_s = step_s
+        self._report: Report | None = None
+        self.failed: Failed | None = None
+        self.error: StoreError | None = None
+        """Why the peer could not be stored here."""
+
+    @property
+    def record(self) -> PeerRecord | None:
+        """The peer, once both sides have stored the other."""
+        return self._keeping.record if self._side.is_settled else None
+
+    @property
+    def was_forgotten(self) -> bool:
+        """Whether the peer had been forgotten here before."""
+        return self._keeping.was_forgotten
+
+    async def run(self, first: bytes | None = None) -> bool:
+        """Go on until both sides have stored the other (True) or it failed. ``first``: a message read before.
+
+        Cancelled before that, it undoes what was stored.
+        """
+        try:
+            if isinstance(self._side, Joiner):
+                await self._perform(await self._timed(self._side.start))
+            while not self._side.is_settled and not self._side.is_over:
+                message = await read_frame(self._reader, self._step_s) if first is None else first
+                first = None
+                if message is None:
+                    await self.interrupt(Reason.LOST)
+                else:
+                    await self._perform(await self._timed(self._side.receive, message))
+        finally:
+            if not self._side.is_settled:
+                await self._undo()
+        return self._side.is_settled
+
+    async def interrupt(self, reason: Reason) -> None:
+        """End it: the other side sent what is no frame, or nothing in time."""
+        await self._perform(self._side.interrupt(reason))
+
+    @property
+    def has_accepted(self) -> bool:
+        """Whether the other side proved the code and who it is."""
+        return self._keeping.case.accepted is not None
+
+    @property
+    def problem(self) -> str:
+        """Why the other side's card was not accepted."""
+        return self._keeping.case.problem
+
+    def is_on(self, writer: asyncio.StreamWriter) -> bool:
+        """Whether this is its connection."""
+        return writer is self._writer
+
+    async def close(self) -> None:
+        """End the connection."""
+        await end(self._writer)
+
+    async def compare(self, mine: Report) -> Report | None:
+        """Tell the other side ``mine`` and return what it says, if it says anything in REPORT_S."""
+        await self._perform(self._side.report(msgspec.json.encode(mine)))
+        message = await read_frame(self._reader, REPORT_S)
+        if message is not None:
+            await self._perform(self._side.receive(message))
+        return self._report
+
+    async def _timed(self, act: Callable[..., Steps], *given: bytes) -> Steps:
+        steps, _ = await asyncio.gather(asyncio.to_thread(act, *given), asyncio.sleep(FLOOR_S))
+        return steps
+
+    async def _perform(self, steps: Steps) -> None:
+        for step in steps:
+            match step:
+                case Send(message):
+                    await write_frame(self._writer, message)
+                case Store():
+                    await self._store()
+                case Undo():
+                    await self._undo()
+                case Failed():
+                    self.failed = step
+                case Told(report):
+                    with contextlib.suppress(msgspec.DecodeError):
+                        self._report = msgspec.json.decode(report, type=Report)
+                case Settled():
+                    pass  # the side knows it
+
+    async def _store(self) -> None:
+        peer = self._writer.get_extra_info("peername") or ("",)
+        try:
+            await _whole(self._keeping.keep, _host(peer))
+        except StoreError as error:
+            self.error = error
+            await self._perform(self._side.not_stored())
+        else:
+            await self._perform(self._side.stored())
+
+    async def _undo(self) -> None:
+        try:
+            await _whole(self._keeping.undo)
+        except StoreError as error:
+            self.error = error
+
+
+async def _whole(act: Callable[..., None], *given: str) -> None:
+    """Run ``act`` in a thread; when cancelled, wait for its end: what it wrote is then undone."""
+    work = asyncio.ensure_future(asyncio.to_thread(act, *given))
+    try:
+        await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        raise
+
+
+async def read_frame(reader: asyncio.StreamReader, seconds: float, begun: bytes = b"") -> bytes | None:
+    """One message within ``seconds``; None if there is none, or one that is too long: it is not read.
+
+    ``begun`` are bytes of it that were read before, two at most.
+    """
+    with contextlib.suppress(TimeoutError, asyncio.IncompleteReadError, OSError):
+        async with asyncio.timeout(seconds):
+            length = int.from_bytes(begun + await reader.readexactly(2 - len(begun)), "big")
+            return await reader.readexactly(length) if length <= MESSAGE_BYTES else None
+    return None
+
+
+async def write_frame(writer: asyncio.StreamWriter, message: bytes) -> None:
+    """Send one message; a connection that ended meanwhile is found by the next read."""
+    with contextlib.suppress(TimeoutError, OSError):
+        async with asyncio.timeout(STEP_S):
+            writer.write(len(message).to_bytes(2, "big") + message)
+            await writer.drain()
+
+
+async def end(writer: asyncio.StreamWriter) -> None:
+    """Close a connection after what was written to it."""
+    with contextlib.suppress(TimeoutError, OSError):
+        async with asyncio.timeout(1.0):
+            writer.close()
+            await writer.wait_closed()
+
+
+def _host(peer: tuple[str | int, ...]) -> str:
+    """The other's address as it is kept: a link-local one with its zone, IPv4 as such."""
+    text = str(peer[0])
+    zone = f"%{peer[3]}" if len(peer) == 4 and peer[3] and "%" not in text else ""
+    return f"{text}{zone}".removeprefix("::ffff:")
+
+
+def _addresses(hosts: tuple[str, ...], port: int, is_on_loopback: bool) -> tuple[str, ...]:
+    """host:port for the record; addresses that lead nowhere, or to this machine, are left out."""
+    if not port:
+        return ()  # it is not known yet: discovery will tell
+    good = dict.fromkeys(host for host in hosts if _is_somewhere(host, is_on_loopback))
+    return tuple(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host in good)[:MOST_ADDRESSES]
+
+
+def _is_somewhere(host: str, is_on_loopback: bool) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    if address.is_loopback or is_on_loopback:
+        return address.is_loopback and is_on_loopback
+    is_metadata = str(address) == "169.254.169.254"  # of clouds; no machine of a LAN
+    return not (address.is_unspecified or address.is_multicast or is_metadata)
