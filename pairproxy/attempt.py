@@ -29,12 +29,17 @@ class Desk(Protocol):
     def fail(self, attempt: "Attempt", error: PairproxyError, settled: bool) -> None:
         """It failed before its first byte."""
 
+    def lose(self, attempt: "Attempt", delivered_tokens: int, settled: bool) -> None:
+        """It broke after its first byte, where another node can be asked for the rest."""
+
     def abandon(self, attempt: "Attempt", settled: bool) -> None:
         """The client left in the middle of it."""
 
 
 SaidAll = Callable[[], Usage | None]
 """The usage of a reply whose last record is here, though not the end of its message; else None."""
+Delivered = Callable[[], int | None]
+"""Tokens that the client has of a reply, if another node can be asked for the rest of it; else None."""
 
 
 class Attempt:
@@ -55,6 +60,7 @@ class Attempt:
         self.decision: Decision = command.decision
         self.is_sent = False
         self.said_all: SaidAll = lambda: None
+        self.delivered: Delivered = lambda: None
         self._desk = desk
         self._is_moved = is_moved
         self._scope = asyncio.timeout(None)
@@ -141,6 +147,11 @@ class Attempt:
             self._desk.fail(self, PairproxyError("pairproxy failed; its log says where."), settled)
             return False
         if self._has_first_byte:
+            delivered_tokens = self.delivered()
+            if delivered_tokens is not None:
+                self._is_over = True
+                self._desk.lose(self, delivered_tokens, settled)
+                return True
             self._end(Outcome.TRUNCATED, Usage(), settled)
             if isinstance(error, ReplyTruncated):
                 return False

@@ -82,6 +82,7 @@ class RoutingSettings(Section, frozen=True):
     queue_limit: Count = 256  # requests; the plan looks at all of them on every event
     queue_timeout_s: Above0 = 600.0  # the clients' own patience: the OpenAI SDKs give up at 600 s
     rescue: bool = True  # what hangs on a slow node is begun anew on a fast one that is idle
+    continuation: bool = False  # a stream of text that loses its node goes on at another; set it on all nodes
     local_only: tuple[str, ...] = ()  # models whose requests never leave this machine; * and ? stand for text
 
 
@@ -146,6 +147,7 @@ class Settings(Section, frozen=True):
             local_only=self.routing.local_only,
             stale_s=self.limits.node_stale_s,
             rescue=self.routing.rescue,
+            continuation=self.routing.continuation,
         )
 
 

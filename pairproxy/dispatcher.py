@@ -5,7 +5,8 @@
             ...          # talk to the upstream of attempt.place; attempt.first_byte(); attempt.finish(...)
 
 Leaving the block stamps what happened. A failure before the first byte goes round again, if the scheduler
-says so; every other failure leaves the loop as the error it is.
+says so, and so does a later one of which another node can write the rest; every other failure leaves the loop
+as the error it is.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from pairproxy.core.events import (
     AttemptFinished,
     EngineSettled,
     Event,
+    ReplyBroken,
     RequestAbandoned,
     RequestArrived,
     TimePassed,
@@ -57,6 +59,11 @@ class Dispatcher:
     def now(self) -> float:
         """Seconds on this node's monotonic clock."""
         return self._clock.now()
+
+    @property
+    def is_continuing(self) -> bool:
+        """Whether replies that lost their node may go on at another one (routing.continuation)."""
+        return self._scheduler.rules.continuation
 
     def listen(self, listener: Listener) -> None:
         """Let ``listener`` hear every event from now on, with the commands it led to."""
@@ -130,6 +137,12 @@ class Dispatcher:
         never_arrived = isinstance(error, UpstreamError) and not attempt.is_sent
         settled = self._is_settled(attempt, settled or never_arrived)
         self.tell(AttemptFailed(self.now(), attempt.id, error, settled))
+
+    def lose(self, attempt: Attempt, delivered_tokens: int, settled: bool) -> None:
+        """An attempt broke after its first byte, where another node can be asked for the rest."""
+        self._attempts.pop(attempt.id, None)
+        settled = self._is_settled(attempt, settled)
+        self.tell(ReplyBroken(self.now(), attempt.id, delivered_tokens, settled))
 
     def abandon(self, attempt: Attempt, settled: bool) -> None:
         """The client left in the middle of an attempt."""

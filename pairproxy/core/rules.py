@@ -20,6 +20,7 @@ class Rules:
     local_only: tuple[str, ...] = ()  # patterns of models whose requests stay on this node
     stale_s: float = STALE_S  # a node that was silent for so long gets nothing new
     rescue: bool = True  # whether a straggler of a burst may be taken back and done elsewhere (core.rescue)
+    continuation: bool = False  # whether a reply that lost its node goes on elsewhere (core.continuing)
 
     @property
     def is_rescuing(self) -> bool:

@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
 
 from aiohttp import StreamReader, web
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import BadRequest, BodyTooLarge, BodyTooSlow, ExpectationFailed
-from pairproxy.core.models import Request
 from pairproxy.proxy.connection import CONTINUE
+
+Read = TypeVar("Read")
 
 AT_ONCE_BYTES = 256 * 1024  # of JSON are read and hashed in 1.3 ms; larger bodies must not hold up the loop
 
@@ -45,7 +47,7 @@ async def read_body(request: web.BaseRequest, limits: Limits) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-async def aside(body: bytes, read: Callable[[], Request], *, is_coded: bool) -> Request:
+async def aside(body: bytes, read: Callable[[], Read], *, is_coded: bool) -> Read:
     """What ``read`` makes of a body, in a thread of its own if that may take more than a millisecond."""
     if len(body) <= AT_ONCE_BYTES and not is_coded:
         return read()

@@ -23,6 +23,7 @@ from pairproxy.dispatcher import Dispatcher
 from pairproxy.proxy import cors, headers
 from pairproxy.proxy.body import aside, once, read_body, say_continue, stream_body
 from pairproxy.proxy.catalogue import Catalogue
+from pairproxy.proxy.continuing import Continuation, continuation_of
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.form import check_form
 from pairproxy.proxy.forward import Route, body_for, forward, hand_back
@@ -113,10 +114,16 @@ class ClientPort(Port):
         if asked.unloads and not asked.local_only and asked.stays is None:
             await self._unload(request, body, asked.model, downstream)
             return
+        going: Continuation | None = None
+        if self._dispatcher.is_continuing:
+            read = partial(continuation_of, asked, body, self._dispatcher.now)
+            going = await aside(body, read, is_coded=False)
+        relayed = None if going is None else going.relay
         async with aclosing(self._dispatcher.attempts(asked)) as attempts:
             async for attempt in attempts:
                 async with attempt:
-                    await forward(attempt, self._route, self._outgoing(request, body, attempt), downstream)
+                    outgoing = self._outgoing(request, body, attempt, going)
+                    await forward(attempt, self._route, outgoing, downstream, relayed)
 
     def _asked(self, request: web.BaseRequest, body: bytes) -> Request:
         fields = request.headers
@@ -139,8 +146,12 @@ class ClientPort(Port):
             engine=self._engine,
         )
 
-    def _outgoing(self, request: web.BaseRequest, body: bytes, attempt: Attempt) -> Outgoing:
-        raw = request.raw_headers
+    def _outgoing(
+        self, request: web.BaseRequest, body: bytes, attempt: Attempt, going: Continuation | None
+    ) -> Outgoing:
+        raw, target, content = request.raw_headers, request.raw_path, body
+        if going is not None:
+            target, content = going.target(target), going.body(body)
         if self._route.is_peer(attempt.place):
             own = (
                 ("Host", "pairproxy"),
@@ -148,11 +159,13 @@ class ClientPort(Port):
                 (headers.ATTEMPT, str(attempt.id.number)),
                 (headers.ENGINE, attempt.place.engine),
             )
-            return Outgoing("POST", request.raw_path, headers.to_peer(raw, body, own), body)
-        return self._to_engine(request, body, body_for(attempt, body))
+            return Outgoing("POST", target, headers.to_peer(raw, content, own), content)
+        return self._to_engine(request, body, body_for(attempt, content), target)
 
-    def _to_engine(self, request: web.BaseRequest, body: bytes, content: bytes | None = None) -> Outgoing:
-        """The request for an engine of this node, with another body if ``content`` is one."""
+    def _to_engine(
+        self, request: web.BaseRequest, body: bytes, content: bytes | None = None, target: str | None = None
+    ) -> Outgoing:
+        """The request for an engine of this node, with another body or target if they are given."""
         fields = headers.to_engine(request.raw_headers)
         if content is None or content is body:
             content = body
@@ -161,7 +174,7 @@ class ClientPort(Port):
         is_chunked = "Transfer-Encoding" in request.headers
         return Outgoing(
             request.method,
-            request.raw_path,
+            target or request.raw_path,
             fields,
             once(content) if is_chunked else content,
             version=(request.version.major, request.version.minor),

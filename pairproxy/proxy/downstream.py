@@ -34,6 +34,8 @@ class Downstream:
         self._is_begun = False
         self._is_kept = request.keep_alive and request.version >= (1, 1)
         self._last = b""  # the end of what was written
+        self.is_framed_here = False
+        """Whether each chunk is made here and holds whole records (proxy.continuing)."""
         self._page_lines: cors.Lines = ()
         self._is_page_ours = False
 
@@ -188,7 +190,8 @@ class Downstream:
     def _is_between_lines(self, reply: Reply) -> bool:
         """Whether the client would read one more chunk as one more line."""
         kind = headers.first(reply.headers, "Content-Type") or ""
-        return reply.is_at_chunk_boundary and kind.startswith(NDJSON) and self._last.endswith(b"\n\r\n")
+        is_at_boundary = self.is_framed_here or reply.is_at_chunk_boundary
+        return is_at_boundary and kind.startswith(NDJSON) and self._last.endswith(b"\n\r\n")
 
     def _abort(self) -> None:
         """End the connection with RST, after what the system already has of it."""

@@ -1,7 +1,7 @@
 """One attempt: the request out, the reply back chunk by chunk, unchanged, while a meter looks on."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -34,6 +34,8 @@ REFUSAL_S = 1.0  # for it to come after its head, which is one write; a refusal 
 
 HearRefusal = Callable[[NodeId, bytes], None]
 """Takes in the state document of a peer that refused."""
+Relay = Callable[[Reply, Attempt, Downstream, bool, Iterable[tuple[str, str]]], Awaitable[None]]
+"""Passes the reply of an attempt on: (reply, attempt, downstream, is it a peer's, headers of ours)."""
 UpstreamOf = Callable[[Place], Upstream]
 """Where a place is reached. Raises Unreachable when it is gone."""
 
@@ -48,8 +50,14 @@ class Route:
     hear_refusal: HearRefusal = lambda node, body: None
 
 
-async def forward(attempt: Attempt, route: Route, outgoing: Outgoing, downstream: Downstream) -> None:
-    """Carry out an attempt; its end is stamped when this returns.
+async def forward(
+    attempt: Attempt,
+    route: Route,
+    outgoing: Outgoing,
+    downstream: Downstream,
+    relayed: "Relay | None" = None,
+) -> None:
+    """Carry out an attempt; its end is stamped when this returns. ``relayed`` passes its reply on (relay).
 
     Raises UpstreamError or SlotsTaken before the first body byte (the dispatcher may try another node),
     ReplyTruncated after it (``downstream`` has to be broken off).
@@ -66,7 +74,8 @@ async def forward(attempt: Attempt, route: Route, outgoing: Outgoing, downstream
         if is_peer and _is_taken(reply):
             await _read_refusal(reply, attempt.place.node, route.hear_refusal)
         _check(reply, attempt, is_peer)
-        await _relay(reply, attempt, downstream, is_peer, _shown(attempt) if route.shows_headers else ())
+        shown = _shown(attempt) if route.shows_headers else ()
+        await (relayed or relay)(reply, attempt, downstream, is_peer, shown)
     except BaseException:
         reply.abandon()
         raise
@@ -94,9 +103,10 @@ def _unseen(data: bytes) -> None:
     """What passes through is metered by nobody."""
 
 
-async def _relay(
+async def relay(
     reply: Reply, attempt: Attempt, downstream: Downstream, is_peer: bool, shown: Iterable[tuple[str, str]]
 ) -> None:
+    """Pass a reply on as it comes, with ``shown`` as headers of ours. Raises what Reply.relay raises."""
     request = attempt.request
     meter = Meter(request.dialect, request.is_streaming, reply.status)
     downstream.begin(reply, is_peer, shown)
