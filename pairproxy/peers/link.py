@@ -108,7 +108,8 @@ class PeerLink:
         while True:
             self.addresses.news.clear()
             self._least_pause_s = 0.0
-            if await self._reach() and await self._follow():
+            has_path = self._is_renewing or await self._reach()
+            if has_path and await self._follow():
                 pause_s, gone_at = RETRY_FIRST_S, loop.time()
                 await asyncio.sleep(AGAIN_S)
                 continue
