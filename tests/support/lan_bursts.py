@@ -1,8 +1,10 @@
-"""A burst of requests on a LAN, and the oath on it: one outcome each, and nothing lost before a first byte."""
+"""A burst of requests on a LAN, and what holds for it: one outcome each, nothing lost before a first byte."""
 
 import time
 from collections import Counter
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Self
 
 from pairproxy.api.schema import Record, Status
 from tests.support.asking import Got
@@ -24,16 +26,21 @@ class Seen:
 
 
 class Burst:
-    """Requests sent at once to one node, every other one streamed, each in a thread."""
+    """Requests of one run to one node, streamed or not, each in a thread."""
 
-    def __init__(self, node: LanNode, run: str, count: int, tokens: int, words: str = "task") -> None:
+    def __init__(self, node: LanNode, run: str, tokens: int = 150) -> None:
         self._node = node
         self._run = run
-        self._count = count
-        asker = node.asker(run)
-        self._replies = [
-            asker.start(f"{words} {number}", tokens=tokens, stream=number % 2 == 0) for number in range(count)
-        ]
+        self._tokens = tokens
+        self._asker = node.asker(run)
+        self._replies: list[Future[Got]] = []
+
+    def send(self, count: int, *, stream: bool = True, words: str = "task") -> Self:
+        """Send so many at once."""
+        for _ in range(count):
+            text = f"{words} {len(self._replies)}"
+            self._replies.append(self._asker.start(text, tokens=self._tokens, stream=stream))
+        return self
 
     def until_runs_on(self, *others: LanNode, has_first_byte: bool = True) -> None:
         """Return when something of the burst runs on each of these nodes, and has begun to be answered."""
@@ -48,8 +55,10 @@ class Burst:
         replies = [reply.result() for reply in self._replies]
         whole = [reply for reply in replies if is_whole(reply)]
         broken = [reply for reply in replies if reply not in whole and has_begun(reply)]
-        seen = Seen(self._count, len(whole), len(broken), self._count - len(whole) - len(broken))
-        records = until(self._records, f"{self._count} records of {self._run}")
+        seen = Seen(
+            len(self._replies), len(whole), len(broken), len(self._replies) - len(whole) - len(broken)
+        )
+        records = until(self._records, f"{len(self._replies)} records of {self._run}")
         counted = Counter(record.outcome for record in records)
         assert counted == +Counter(done=seen.whole, truncated=seen.broken), (counted, seen, replies)
         return seen
@@ -61,7 +70,7 @@ class Burst:
 
     def _records(self) -> list[Record] | None:
         report = self._node.report(self._run)
-        return list(report.records) if len(report.records) == self._count else None
+        return list(report.records) if len(report.records) == len(self._replies) else None
 
 
 def is_whole(reply: Got) -> bool:
