@@ -13,11 +13,11 @@ from pairproxy.core.dialects.continuing import continuable
 from pairproxy.core.dialects.meter import Meter
 from pairproxy.core.dialects.routes import path_of
 from pairproxy.core.dialects.splicing import Splicer
-from pairproxy.core.errors import BrokenReply, ReplyTruncated, UpstreamBusy
+from pairproxy.core.errors import BrokenReply, ReplyTruncated
 from pairproxy.core.models import Dialect, Outcome, Request
 from pairproxy.proxy import headers
 from pairproxy.proxy.downstream import Downstream
-from pairproxy.proxy.forward import BUSY, relay
+from pairproxy.proxy.forward import DECLINED, busy, relay
 from pairproxy.upstreams import Reply
 
 _log = logging.getLogger(__name__)
@@ -37,12 +37,12 @@ class Continuation:
 
     def target(self, target: str) -> str:
         """Where the next attempt asks; ``target`` is the client's."""
-        is_other = self._has_begun and self._splicer.rest_path != path_of(target)
+        is_other = self._splicer.is_begun and self._splicer.rest_path != path_of(target)
         return self._splicer.rest_path if is_other else target
 
     def body(self, body: bytes) -> bytes:
         """What the next attempt asks; ``body`` is the client's."""
-        return self._splicer.rest() if self._has_begun else body
+        return self._splicer.rest() if self._splicer.is_begun else body
 
     async def relay(
         self,
@@ -120,8 +120,8 @@ def _can_go_on(reply: Reply, request: Request) -> bool:
 
 def _check(reply: Reply, request: Request) -> None:
     """Raise for a reply that is not the rest of one, before a byte of it was used."""
-    if reply.status in BUSY:
-        raise UpstreamBusy("The engine is busy.")
+    if reply.status in DECLINED:
+        raise busy(reply)
     if not _can_go_on(reply, request):
         raise BrokenReply("The node did not go on with the reply.")
 

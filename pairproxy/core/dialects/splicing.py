@@ -23,6 +23,7 @@ RECORD_BYTES = 256 * 1024  # the longest that is held back; a token takes 300 by
 
 _BOM = b"\xef\xbb\xbf"
 _DONE = b"[DONE]"
+_ERROR = b"error:"  # how old llama.cpp begins the event of one
 _OWN = frozenset({"choices", "usage", "timings"})  # of a record; the rest of it names the reply
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _encode = msgspec.json.encode
@@ -47,6 +48,8 @@ class Splicer:
         self._is_plain = True
         self._is_full = False  # as much was sent as may be
         self._is_reason_said = False  # its last text was sent, and the reason why it ends
+        self.is_begun = False
+        """Whether the client has a record: what comes later must follow it."""
         self.is_complete = False
         """Whether the client has the last record: there is no rest."""
 
@@ -72,7 +75,7 @@ class Splicer:
         self._is_full = limit is not None and self._tokens >= limit
         self._pending.clear()
         self._failing.clear()
-        self._part += 1
+        self._part += self.is_begun
         self._spent.end_part(self._tokens, at)
 
     def feed(self, data: bytes, at: float) -> bytes:
@@ -123,6 +126,7 @@ class Splicer:
             return b""
         if found is None:
             return raw
+        self.is_begun = True
         text = self._note(found, at)
         if self._part == 1:
             self._keep(text)
@@ -131,20 +135,23 @@ class Splicer:
 
     def _read(self, raw: bytes) -> Record | None:
         """The JSON in a record; None where there is none (an empty line, a comment, the last event)."""
-        lines = [line for line in raw.splitlines() if line.strip() and not line.startswith(b":")]
+        lines = raw.removeprefix(_BOM).splitlines()
+        lines = [line for line in lines if line.strip() and not line.startswith(b":")]
         if not lines:
             return None
         data = lines[0] if self._is_ollama else lines[0].removeprefix(b"data:").strip()
         if data == _DONE:
             self.is_complete = True
             return None
+        if lines[0].startswith(_ERROR):
+            return {"error": True}
         try:
             if len(lines) > 1:
                 raise ValueError
             return _decode(data)
         except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
             self._is_plain = False
-            return {"error": True} if self._part > 1 or lines[0].startswith(b"error:") else None
+            return {"error": True} if self._part > 1 else None
 
     def _note(self, found: Record, at: float) -> str:
         """The text of a record. What is more than text makes it a reply that cannot go on elsewhere."""
