@@ -48,6 +48,7 @@ class Splicer:
         self._is_plain = True
         self._is_full = False  # as much was sent as may be
         self._is_reason_said = False  # its last text was sent, and the reason why it ends
+        self._is_usage_said = False  # and what it used
         self.is_begun = False
         """Whether the client has a record: what comes later must follow it."""
         self.is_complete = False
@@ -196,6 +197,8 @@ class Splicer:
             text += said.get("content") or ""
             if self._part == 1 and choice.get("finish_reason"):
                 self._is_reason_said = True
+        if self._part == 1 and used:
+            self._is_usage_said = self._is_reason_said
         return text
 
     # --- later parts ----------------------------------------------------------------------------------------
@@ -205,11 +208,14 @@ class Splicer:
             return self._ollama_spliced(found, text)
         if self._is_over:
             text = ""
+        if self._is_usage_said:
+            found = {key: value for key, value in found.items() if key not in ("usage", "timings")}
         choices = [self._choice(choice) for choice in found.get("choices", [])]
         kept = [choice for choice in choices if choice is not None]
         self._keep(text)
         if not kept and not found.get("usage") and (choices or not found.get("timings")):
             return b""
+        self._is_usage_said = self._is_usage_said or (self._is_reason_said and bool(found.get("usage")))
         named = {key: value for key, value in self._about.items() if key in found}
         record = {**found, **named, "choices": kept}
         return b"data: " + _encode(openai_in_all(record, self._spent)) + b"\n\n"
