@@ -159,7 +159,7 @@ class Daemon:
         return Sockets(clients, peers, admin)
 
     def _wire(self, identity: Identity, trust: TrustStore) -> None:
-        settings = self._settings
+        settings, home = self._settings, self._home
         self._name = name = _name(settings)
         self._scheduler = Scheduler(identity.device_id, settings.rules(), Random())
         self._speeds = SpeedStore.here(self._home, self._scheduler.local.costs, settings.engines)
@@ -167,7 +167,7 @@ class Daemon:
         self._dispatcher.listen(self._ledger.record)
         self._residency = Residency(identity.device_id)
         self._dispatcher.listen(self._residency.heard)
-        self._peering = Peering(identity, trust, settings, self._scheduler, self._dispatcher, name)
+        self._peering = Peering(identity, trust, settings, self._scheduler, self._dispatcher, name, home)
         self._route = Route(
             self._upstream,
             lambda place: place.node != identity.device_id,

@@ -7,9 +7,11 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 from pairproxy.api.schema import TrustChanged
+from pairproxy.clock import today
 from pairproxy.config import Settings, parse_listen
 from pairproxy.core.errors import PeerNotTrusted, PeerRevoked, UseNotAllowed
 from pairproxy.core.events import NodeLost
@@ -17,10 +19,14 @@ from pairproxy.core.models import EngineId, NodeId
 from pairproxy.core.residency import Residency
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher
+from pairproxy.peers.addresses import static_addresses
 from pairproxy.peers.book import PeerBook
 from pairproxy.peers.discovery import Discovery
 from pairproxy.peers.exchange import Publisher
 from pairproxy.peers.link import PeerLink
+from pairproxy.peers.links import snapshot as snapshot_of_links
+from pairproxy.peers.network import NetworkWatch
+from pairproxy.peers.remembered import AddressMemory
 from pairproxy.peers.restarting import restarting
 from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.forward import Route
@@ -47,6 +53,7 @@ class Peering:
         scheduler: Scheduler,
         dispatcher: Dispatcher,
         name: str,
+        home: Path,
     ) -> None:
         """Raises ConfigError for a static address that is none."""
         self._identity = identity
@@ -57,32 +64,33 @@ class Peering:
         self._following: dict[NodeId, asyncio.Task[Any]] = {}
         self.peer_port: int | None = None
         """The port on which peers are heard; None while it is closed."""
-        self._publisher = Publisher(scheduler, name, dispatcher.now, settings.peers.state_interval_s)
-        dispatcher.listen(self._publisher.heard)
+        self._memory = AddressMemory(home, today)
+        self._memory.load(record.node for record in trust.peers())
         self.book = PeerBook(
             dispatcher.tell,
             dispatcher.now,
             lambda certificate: tls.client_context(identity, certificate),
             settings.limits,
+            self._memory,
         )
+        interval_s, came_from = settings.peers.state_interval_s, self.book.came_from
+        self._publisher = Publisher(scheduler, name, dispatcher.now, interval_s, came_from)
+        dispatcher.listen(self._publisher.heard)
+        self.book.use_static(static_addresses(settings.peers.static))
         for record in trust.peers():
             if record.i_may_use:
                 self.book.add(record)
-        for text in settings.peers.static:
-            self.book.add_everywhere(*parse_listen(text, "peers.static"))
 
     def follow_settings(self, settings: Settings, name: str) -> None:
         """Go by other settings from now on. Raises ConfigError, before anything changes."""
-        static = [parse_listen(text, "peers.static") for text in settings.peers.static]
+        self.book.use_static(static_addresses(settings.peers.static))
         self._settings = settings
         self._publisher.name = name
-        for address in static:
-            self.book.add_everywhere(*address)
 
     @property
     def discovery_problem(self) -> str | None:
         """Why mDNS does not work at present; None while it does, or is not wanted."""
-        return self._discovery.last_error if self._discovery else None
+        return self._discovery.problem if self._discovery else None
 
     def port(
         self,
@@ -119,6 +127,10 @@ class Peering:
         self._spawn, self._on_opened = spawn, on_opened
         for link in self.book.links:
             self._follow(link)
+        spawn("addresses", restarting("addresses", self._memory.run))
+        snapshot = frozenset if self._settings.peers.loopback else snapshot_of_links
+        network = NetworkWatch(self.book.network_changed, snapshot=snapshot)
+        spawn("network", restarting("network", network.run))
         self._discover()
 
     async def follow_trust(self, _: bytes = b"") -> TrustChanged:
@@ -167,10 +179,7 @@ class Peering:
         if known is not None:
             known.name = record.name
         elif record.i_may_use:
-            link = self.book.add(record)
-            for text in self._settings.peers.static:
-                self.book.add_everywhere(*parse_listen(text, "peers.static"))
-            self._follow(link)
+            self._follow(self.book.add(record))
 
     async def _open_late(self) -> None:
         """Open the peer port: the first machine was paired."""
@@ -192,6 +201,8 @@ class Peering:
             self.book.hint,
             allow_loopback=self._settings.peers.loopback,
             is_paired=self.book.is_paired,
+            goodbye=self.book.goodbye,
+            outdated=self.book.outdated,
         )
         self._spawn("discovery", restarting("discovery", self._discovery.run))
 

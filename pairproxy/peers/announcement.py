@@ -86,7 +86,7 @@ def read(announcement: Announcement, reader: Reader) -> Sighting | None:
     hosts = list(dict.fromkeys(map(str, usable)))[:MOST_ADDRESSES]
     if not hosts:
         return None
-    instance = printable(announcement.instance.removesuffix(f".{SERVICE}"))
+    instance = _shown(announcement.instance)
     addresses = tuple((host, port) for host in hosts)
     return Sighting(node_hint, protocol, instance, addresses, is_own=node_hint == reader.own_hint)
 
@@ -118,6 +118,21 @@ class Sightings:
         """Who announced itself within FORGET_S, oldest first."""
         return tuple(sighting for at, sighting in self._seen.values() if now - at < FORGET_S)
 
+    def of(self, instance: str) -> Sighting | None:
+        """What was last seen under the full name of an instance."""
+        return self._seen.get(_shown(instance), (0.0, None))[1]
+
+    def forget(self, sighting: Sighting) -> None:
+        """It said goodbye."""
+        self._seen.pop(sighting.instance, None)
+
+    def is_shown_again(self, sighting: Sighting) -> bool:
+        """Whether its node was seen under another name, too, as after a restart."""
+        return any(
+            one.node_hint == sighting.node_hint and one.instance != sighting.instance
+            for _, one in self._seen.values()
+        )
+
     def _told_lately(self, node_hint: str, now: float) -> dict[tuple[str, int], float]:
         old = self._told.pop(node_hint, {})
         self._told[node_hint] = told = {address: at for address, at in old.items() if now - at < PAUSE_S}
@@ -128,6 +143,10 @@ class Sightings:
     def _dispensable(self, table: Mapping[str, object], hint_of: Callable[[str], str]) -> str:
         unpaired = (key for key in table if not self.is_paired(hint_of(key)))
         return next(unpaired, next(iter(table)))
+
+
+def _shown(instance: str) -> str:
+    return printable(instance.removesuffix(f".{SERVICE}"))
 
 
 def txt_values(text: bytes) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """mDNS as a source of addresses: announces this node on the LAN and tells where others say they are.
 
 What it tells is a hint for ``peers.link``, never trust and never presence: one forged packet moves or removes
-any record (docs/security.md). So a removal is ignored, and an address seen again is told again. If mDNS does
-not work, everything else goes on, and ``last_error`` says why.
+any record (docs/security.md). So a removal of a peer is only a reason to look whether it is there, and an
+address seen again is told again. If mDNS does not work, everything else goes on, and ``problem`` says why.
 
 One call of :meth:`Discovery.run` is a chain of lives. A life is one AsyncZeroconf with its sockets; it ends
 when the interfaces changed, the machine slept, or REFRESH_S passed, and the next begins at once. That is the
@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import random
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable
@@ -26,7 +27,9 @@ from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZerocon
 from pairproxy.clock import Clock, MonotonicClock
 from pairproxy.core.models import NodeId
 from pairproxy.peers import links
+from pairproxy.peers.addresses import MDNS
 from pairproxy.peers.announcement import (
+    FORGET_S,
     HINT_CHARACTERS,
     PROTOCOL,
     SERVICE,
@@ -40,7 +43,7 @@ from pairproxy.peers.announcement import (
 Hint = Callable[[str, str, int, str], None]
 """Takes (first eight characters of a device id, host, port, source)."""
 
-SOURCE = "mdns"
+JITTER = 0.1
 _ASKING = 16  # records asked for at a time; more come again with the next life
 _ASK_MS = 3000
 _CLOSE_S = 2.0  # goodbyes take a quarter of a second
@@ -69,6 +72,8 @@ class Discovery:
         *,
         allow_loopback: bool = False,
         is_paired: Callable[[str], bool] = lambda _: False,
+        goodbye: Callable[[str], None] = lambda _: None,
+        outdated: Callable[[str, str], None] = lambda *_: None,
         pace: Pace | None = None,
         clock: Clock | None = None,
         wall: Callable[[], float] = time.time,
@@ -77,6 +82,8 @@ class Discovery:
         """``port`` is the peer port. With ``allow_loopback`` nothing leaves or enters this machine.
 
         ``is_paired`` takes the first eight characters of a device id; paired nodes are forgotten last.
+        ``goodbye`` takes those of a node whose record was removed, ``outdated`` those of one that speaks
+        another protocol, and which.
         """
         self.last_error: str | None = None
         """Why mDNS does not work at present, as a sentence for a person; None while it does."""
@@ -92,7 +99,9 @@ class Discovery:
         self._snapshot = snapshot
         # New with each start and the same for all lives of it: says nothing about user or machine.
         self._token = secrets.token_hex(8)
+        self._is_paired, self._goodbye, self._outdated = is_paired, goodbye, outdated
         self._sightings = Sightings(is_paired)
+        self._began_at = self._clock.now()
         self._reader = Reader(self._own_hint, port, allow_loopback=allow_loopback)
         self._wake = asyncio.Event()
         self._is_stopping = False
@@ -107,6 +116,13 @@ class Discovery:
     def heard(self) -> int:
         """How many other nodes announced themselves lately."""
         return len({sighting.node_hint for sighting in self.seen()})
+
+    @property
+    def problem(self) -> str | None:
+        """What a person should know: why mDNS does not work, or that it works and nobody is heard."""
+        if self.last_error is None and not self.heard and self._clock.now() - self._began_at > FORGET_S:
+            return f"mDNS heard no other node for {FORGET_S / 60:g} minutes; known addresses are still tried."
+        return self.last_error
 
     def refresh(self) -> None:
         """Ask everybody anew now, for instance because peers were lost."""
@@ -133,7 +149,7 @@ class Discovery:
                 )
 
     def _note_failure(self, error: Exception) -> None:
-        sentence = _sentence(error)
+        sentence = links.why_mdns_failed(error)
         if sentence != self.last_error:
             _log.warning("%s", sentence)
         self.last_error = sentence
@@ -141,7 +157,8 @@ class Discovery:
     async def _live(self) -> None:
         self._is_refreshing = False
         here = await self._links()
-        watch = links.Watch(here, self._clock.now(), self._wall(), self._pace.refresh_s)
+        refresh_s = _jittered(self._pace.refresh_s)
+        watch = links.Watch(here, self._clock.now(), self._wall(), refresh_s)
         interfaces: list[str | int] = [links.LOOPBACK] if self._allow_loopback else links.listening(here)
         advertised = [links.LOOPBACK] if self._allow_loopback else links.advertised(here)
         if not interfaces:
@@ -187,7 +204,7 @@ class Discovery:
     async def _until_stale(self, watch: links.Watch) -> bool:
         """Wait until this life should end; True if another should follow."""
         while not self._is_stopping:
-            await self._woken_within(self._pace.watch_s)
+            await self._woken_within(_jittered(self._pace.watch_s))
             here = await self._links()
             if self._is_refreshing or watch.is_stale(here, self._clock.now(), self._wall()):
                 break
@@ -209,7 +226,8 @@ class Discovery:
             zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange
         ) -> None:
             if state_change is ServiceStateChange.Removed:
-                return  # anybody can remove anybody; only the heartbeat knows who is gone
+                self._was_removed(name)
+                return
             try:
                 service = AsyncServiceInfo(service_type, name)
             except ZeroconfError:
@@ -246,8 +264,18 @@ class Discovery:
         if sighting.is_own:
             self._warn_of_impostor(sighting)
             return
+        if not sighting.speaks_ours:
+            self._outdated(sighting.node_hint, sighting.protocol)
         for host, port in self._sightings.note(sighting, self._clock.now()):
-            self._hint(sighting.node_hint, host, port, SOURCE)
+            self._hint(sighting.node_hint, host, port, MDNS)
+
+    def _was_removed(self, name: str) -> None:
+        """Anybody can remove anybody: only the heartbeat knows whether a peer is gone. Strangers may go."""
+        sighting = self._sightings.of(name)
+        if sighting is not None and not self._is_paired(sighting.node_hint):
+            self._sightings.forget(sighting)
+        if sighting is not None and not self._sightings.is_shown_again(sighting):
+            self._goodbye(sighting.node_hint)
 
     def _warn_of_impostor(self, sighting: Sighting) -> None:
         if self._allow_loopback or len(self._impostors) >= _ASKING:
@@ -263,11 +291,6 @@ class Discovery:
                 )
 
 
-def _sentence(error: BaseException) -> str:
-    """Why mDNS failed, without a word of a packet."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if isinstance(error, OSError) and error.errno in {errno.ENETDOWN, errno.ENODEV, errno.EADDRNOTAVAIL}:
-        return "There is no network to look for peers on; those with known addresses are still tried."
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-    return f"Looking for peers by mDNS failed ({reason}); those with known addresses are still tried."
+def _jittered(seconds: float) -> float:
+    """A little less, so that nodes do not ask, answer and announce in step."""
+    return seconds * random.uniform(1 - JITTER, 1)

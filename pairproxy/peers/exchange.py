@@ -62,7 +62,16 @@ class _Reader:
 class Publisher:
     """Writes this node's state document for each reader, anew whenever something changed."""
 
-    def __init__(self, scheduler: Scheduler, name: str, now: Callable[[], float], interval_s: float) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        name: str,
+        now: Callable[[], float],
+        interval_s: float,
+        came_from: Callable[[NodeId, str], None] = lambda *_: None,
+    ) -> None:
+        """``came_from`` takes a peer that subscribes and the host it calls from: there it is to be found."""
+        self._came_from = came_from
         self._scheduler = scheduler
         self.name = name
         self._now = now
@@ -104,6 +113,9 @@ class Publisher:
         response = web.StreamResponse(
             headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-store"}
         )
+        address = request.transport.get_extra_info("peername") if request.transport else None
+        if address:
+            self._came_from(reader, str(address[0]))
         heard, told = _Reader(reader), ToldTo()
         self._readers.add(heard)
         try:

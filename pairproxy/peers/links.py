@@ -3,6 +3,7 @@
 Only Linux has been tried.
 """
 
+import errno
 import ipaddress
 import re
 from collections.abc import Iterable
@@ -83,6 +84,16 @@ def shares_network(links: Iterable[Link], host: str) -> bool:
         )
     except ValueError:
         return False  # a name, or a prefix that is none
+
+
+def why_mdns_failed(error: BaseException) -> str:
+    """Why mDNS failed, without a word of a packet."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, OSError) and error.errno in {errno.ENETDOWN, errno.ENODEV, errno.EADDRNOTAVAIL}:
+        return "There is no network to look for peers on; those with known addresses are still tried."
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+    return f"Looking for peers by mDNS failed ({reason}); those with known addresses are still tried."
 
 
 class Watch:

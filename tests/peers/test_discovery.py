@@ -113,22 +113,37 @@ def test_stopping_says_goodbye() -> None:
     run_async(main())
 
 
-def test_a_removal_takes_nothing_back_and_a_return_is_told_again() -> None:
-    """I02: a node whose record was removed is still shown; when it is seen again it is told again."""
+def test_a_removal_takes_no_peer_away_and_a_return_is_told_again() -> None:
+    """I02: the record of a peer was removed: that is told, the peer stays; seen again, it is told again."""
 
     async def main() -> None:
         anna, ben, clock = new_id(), new_id(), ManualClock()
-        told = Told()
-        a = loopback(anna, 40001, told, clock=clock)
-        async with running(a), observing() as events:
-            first = loopback(ben, 40002, [])
-            async with running(first):
+        told, goodbyes = Told(), list[str]()
+        paired = {ben[:8]}
+        a = loopback(anna, 40001, told, clock=clock, is_paired=paired.__contains__, goodbye=goodbyes.append)
+        async with running(a):
+            async with running(loopback(ben, 40002, [])):
                 await until(lambda: from_node(told, ben), "told")
-            await until(lambda: (name_of(first), ServiceStateChange.Removed) in events, "goodbye")
+            await until(lambda: ben[:8] in goodbyes, "goodbye")
             assert ben[:8] in {sighting.node_hint for sighting in a.seen()}
             clock.time += 5.0
             async with running(loopback(ben, 40002, [])):
                 await until(told_times(told, ben, 2), "told again")
+
+    run_async(main())
+
+
+def test_a_stranger_that_says_goodbye_is_no_longer_shown() -> None:
+    """Daemons that ended are not listed for ten minutes as seen and not paired."""
+
+    async def main() -> None:
+        ben, goodbyes = new_id(), list[str]()
+        a = loopback(new_id(), 40001, [], goodbye=goodbyes.append)
+        async with running(a):
+            async with running(loopback(ben, 40002, [])):
+                await until(lambda: ben[:8] in {one.node_hint for one in a.seen()}, "seen")
+            await until(lambda: ben[:8] in goodbyes, "goodbye")
+            assert ben[:8] not in {one.node_hint for one in a.seen()}
 
     run_async(main())
 
