@@ -58,6 +58,7 @@ class Attempt:
         self.queued_s = queued_s
         self.id: AttemptId = command.attempt
         self.decision: Decision = command.decision
+        self.quiet_s = command.quiet_s
         self.is_sent = False
         self.said_all: SaidAll = lambda: None
         self.delivered: Delivered = lambda: None

@@ -69,6 +69,7 @@ class PeerSettings(Section, frozen=True):
     discovery: bool = True  # mDNS
     static: tuple[str, ...] = ()  # host:port, tried as well
     loopback: bool = False  # private: peers on this machine, for demo and tests only
+    max_slots: Count | None = None  # of this node that each peer may hold at once; None: all
     state_interval_s: Above0 = 1.0  # heartbeat; a third of the time after which a node gets no new requests
 
 
@@ -98,6 +99,9 @@ class Limits(Section, frozen=True):
     body_bytes: Count = 256 * 1024 * 1024  # the largest request: many images in base64
     body_deadline_s: Above0 = 30.0  # whole body, plus the time it takes at body_floor
     body_floor_bytes_per_s: Count = 256 * 1024  # slower senders than this hold memory for nothing
+    peer_body_bytes: Count = (
+        64 * 1024 * 1024
+    )  # the largest request of a peer; larger ones run where they came
     header_bytes: Count = 64 * 1024  # agents send long cookies and tracing headers
     reply_header_bytes: Count = 64 * 1024  # as much as we take from clients
     connections: Count = 512  # open client connections; each costs about 50 kB
@@ -109,6 +113,11 @@ class Limits(Section, frozen=True):
     relay_buffer_bytes: Count = 256 * 1024  # written to a slow client before its upstream is paused
     state_document_bytes: Count = 1024 * 1024  # thousands of models; more is hostile or broken
     attempts: Count = 3  # nodes tried before the first body byte
+    stuck_s: Above0 = 60.0  # no first byte, also for 4 times what was expected: another node may have it
+    quiet_s: Above0 = 120.0  # nothing in the middle of a peer's stream; the slowest token takes seconds
+    gone_s: Above0 = 30.0  # the same two, where the engine does not answer its own node either
+    reply_bytes: Count = 256 * 1024 * 1024  # of one reply, which might never end; real ones hold a few MB
+    client_stall_s: Above0 = 60.0  # a client that takes nothing for so long holds an engine for nobody
 
 
 class LogSettings(Section, frozen=True):
@@ -146,6 +155,9 @@ class Settings(Section, frozen=True):
             attempts=self.limits.attempts,
             local_only=self.routing.local_only,
             stale_s=self.limits.node_stale_s,
+            stuck_s=self.limits.stuck_s,
+            quiet_s=self.limits.quiet_s,
+            gone_s=self.limits.gone_s,
             rescue=self.routing.rescue,
             continuation=self.routing.continuation,
         )

@@ -173,6 +173,8 @@ class Daemon:
             lambda place: place.node != identity.device_id,
             settings.debug.headers,
             self._peering.book.hear_refusal,
+            self._scheduler.is_up,
+            settings.limits,
         )
         self._catalogue = Catalogue(
             self._scheduler,

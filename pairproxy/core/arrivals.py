@@ -2,10 +2,10 @@
 
 from collections import OrderedDict
 
-from pairproxy.core.errors import Draining, PairproxyError, QueueFull, SlotsTaken
+from pairproxy.core.errors import PairproxyError, QueueFull, SlotsTaken
 from pairproxy.core.events import RequestArrived
-from pairproxy.core.knowledge import Knowledge
-from pairproxy.core.models import NodeId, RequestId
+from pairproxy.core.knowledge import Knowledge, stopping
+from pairproxy.core.models import ModelName, NodeId, RequestId
 from pairproxy.core.planner import Placed, no_such_model
 from pairproxy.core.queue import Waiting
 
@@ -52,7 +52,7 @@ class Arrivals:
         if knows.is_draining:
             return stopping()
         if request.origin is not None:
-            return knows.planner.admit(waiting, event.at)
+            return self._refused(request.origin, request.model) or knows.planner.admit(waiting, event.at)
         if not knows.pricing.is_known(request):
             return no_such_model(request.model)
         if len(knows.queue) >= knows.rules.queue_limit:
@@ -62,7 +62,10 @@ class Arrivals:
         knows.chains.arrived(request, event.at)
         return None
 
-
-def stopping() -> Draining:
-    """The error for what comes or waits while the daemon stops."""
-    return Draining("This node is stopping and takes no new work. Start it again and send the request anew.")
+    def _refused(self, peer: NodeId, model: ModelName) -> PairproxyError | None:
+        """Why a peer may not have this; models that it may not use do not exist for it."""
+        if not self._knows.rights.may_use(peer, model):
+            return no_such_model(model)
+        if self._knows.slots_left(peer) == 0:
+            return SlotsTaken("You hold all slots of this node that you may.")
+        return None

@@ -1,5 +1,6 @@
 """What to do, in the imperative: the scheduler's whole output."""
 
+import math
 from dataclasses import dataclass
 
 from pairproxy.core.errors import PairproxyError
@@ -12,6 +13,7 @@ class Dispatch:
 
     attempt: AttemptId
     decision: Decision
+    quiet_s: float = math.inf  # in the middle of its stream: who is silent for longer is at work no more
 
 
 @dataclass(frozen=True, slots=True)

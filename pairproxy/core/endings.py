@@ -9,13 +9,14 @@ from pairproxy.core.errors import (
     Moved,
     NodeGone,
     PairproxyError,
+    QueueTimeout,
     ReplyTruncated,
     SlotsTaken,
     Unreachable,
     UpstreamBusy,
 )
 from pairproxy.core.events import AttemptFailed, AttemptFinished, EngineSettled, ReplyBroken, RequestAbandoned
-from pairproxy.core.knowledge import Knowledge
+from pairproxy.core.knowledge import Knowledge, stopping
 from pairproxy.core.models import Outcome, Place
 from pairproxy.core.queue import Waiting
 from pairproxy.core.running import Running
@@ -108,6 +109,27 @@ class Endings:
                 return []
         knows.chains.ended(event.attempt.request, event.at)
         return [Refuse(waiting.request.id, error)]
+
+    def overdue(self, at: float) -> list[Refuse]:
+        """Refuse what waited too long."""
+        knows, refused = self._knows, []
+        late = knows.queue.take_overdue(at, knows.place_finder(at), knows.trouble_finder(at))
+        for waiting in late:
+            knows.chains.ended(waiting.request.id, at)
+            error = waiting.last_error
+            if error is None or waiting.troubled_since is not None:
+                error = stopping() if knows.queue.is_closed else self._too_late(waiting, at)
+            refused.append(Refuse(waiting.request.id, final_error(waiting.request, error)))
+        return refused
+
+    def _too_late(self, waiting: Waiting, at: float) -> QueueTimeout:
+        why = "no slot came free for"
+        if waiting.nowhere_since is not None or isinstance(waiting.last_error, Unreachable):
+            why = "no node answers that has"
+        elif waiting.troubled_since is not None:
+            why = "every engine is full that has"
+        sentence = f"Waited {at - waiting.arrived_at:.0f} s and {why} {waiting.request.model}."
+        return QueueTimeout(sentence, retry_after_s=self._knows.retry_after(at))
 
     def _goes_round(self, waiting: Waiting, place: Place, error: PairproxyError, at: float) -> bool:
         """Whether a request of a client may be tried again, and where not.

@@ -10,14 +10,16 @@ from pairproxy.core.chain_homes import ChainHomes
 from pairproxy.core.chains import ChainTable
 from pairproxy.core.costs import Costs
 from pairproxy.core.discipline import Discipline
+from pairproxy.core.errors import Draining
 from pairproxy.core.local import LocalEngines
-from pairproxy.core.models import NodeId, Request, RequestId
+from pairproxy.core.models import ModelName, NodeId, Request, RequestId
 from pairproxy.core.nodes import NodeTable
 from pairproxy.core.planner import Planner
 from pairproxy.core.pricing import Pricing
 from pairproxy.core.promises import PromiseBook
 from pairproxy.core.queue import RequestQueue, Waiting
 from pairproxy.core.replicas import matches
+from pairproxy.core.rights import RightsTable
 from pairproxy.core.rules import Rules
 from pairproxy.core.running import RunningTable
 
@@ -32,6 +34,7 @@ class Knowledge:
         self.nodes = NodeTable(rules.stale_s)
         self.running = RunningTable()
         self.avoidance = Avoidance()
+        self.rights = RightsTable()
         self.promises = PromiseBook()
         self.asking = Asking(own, self.nodes, self.running)
         self.pricing = Pricing(
@@ -67,6 +70,18 @@ class Knowledge:
         if self.rules.policy == "local-only" or matches(request.model, self.rules.local_only):
             return replace(request, local_only=True)
         return request
+
+    def slots_left(self, peer: NodeId) -> int | None:
+        """How many slots of this node a peer may take beside those it holds; None: any number."""
+        most = self.rights.slots(peer)
+        if most is None:
+            return None
+        here = (one for one in self.running if one.request.origin == peer)
+        return max(most - sum(one.place.node == self.own for one in here), 0)
+
+    def may_know(self, peer: NodeId, model: ModelName) -> bool:
+        """Whether a peer may hear of a model that is waited for here: it may use it, or has it itself."""
+        return self.rights.may_use(peer, model) or peer in self.nodes.identities(model)
 
     def has_place(self, waiting: Waiting, at: float) -> bool:
         """Whether any place works, free or not, that the request may still try."""
@@ -106,3 +121,8 @@ class Knowledge:
     def retry_after(self, at: float) -> int:
         """Whole seconds until a slot is expected to come free, at least one."""
         return max(1, round(self.planner.first_free_s(at)))
+
+
+def stopping() -> Draining:
+    """The error for what comes or waits while the daemon stops."""
+    return Draining("This node is stopping and takes no new work. Start it again and send the request anew.")

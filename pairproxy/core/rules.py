@@ -19,6 +19,9 @@ class Rules:
     attempts: int = 3
     local_only: tuple[str, ...] = ()  # patterns of models whose requests stay on this node
     stale_s: float = STALE_S  # a node that was silent for so long gets nothing new
+    stuck_s: float = 60.0  # of these three see core.silence
+    quiet_s: float = 120.0
+    gone_s: float = 30.0
     rescue: bool = True  # whether a straggler of a burst may be taken back and done elsewhere (core.rescue)
     continuation: bool = False  # whether a reply that lost its node goes on elsewhere (core.continuing)
 

@@ -22,6 +22,7 @@ class Running:
     rates: Rates
     dispatched_at: float
     expected_s: float  # service, as predicted at dispatch
+    begins_s: float = 0.0  # until its first byte, as predicted at dispatch
     first_byte_at: float | None = None
     reading_s: float = 0.0  # before the first byte, divided by how many read their prompts at once
     before_s: dict[int, float] = field(default_factory=dict)  # until the first byte, by how many ran

@@ -17,13 +17,12 @@ The rule, in the order of the code:
 from collections.abc import Callable, Mapping, Set
 from random import Random
 
-from pairproxy.core.arrivals import Arrivals, stopping
+from pairproxy.core.arrivals import Arrivals
 from pairproxy.core.commands import BreakOff, Command, Dispatch, Enqueue, Refuse
-from pairproxy.core.continuing import final_error
 from pairproxy.core.discipline import Finding
 from pairproxy.core.documents import StateDocument
 from pairproxy.core.endings import Endings
-from pairproxy.core.errors import NodeGone, PairproxyError, QueueTimeout, Unreachable
+from pairproxy.core.errors import NodeGone, PairproxyError
 from pairproxy.core.events import (
     AttemptFailed,
     AttemptFinished,
@@ -40,6 +39,7 @@ from pairproxy.core.events import (
     ReplyBroken,
     RequestAbandoned,
     RequestArrived,
+    RightsChanged,
     RulesChanged,
     SpeedMeasured,
     TimePassed,
@@ -48,11 +48,11 @@ from pairproxy.core.knowledge import Knowledge
 from pairproxy.core.models import AttemptId, EngineId, NodeId, Place
 from pairproxy.core.planner import Placed
 from pairproxy.core.pricing import KnownPlaces
-from pairproxy.core.queue import Waiting
 from pairproxy.core.rescue import Rescue
 from pairproxy.core.rules import Rules
 from pairproxy.core.running import Running
 from pairproxy.core.sharing import Sharing
+from pairproxy.core.silence import Silence
 
 PROTOCOL = 1  # of the state document and of requests between nodes
 MIN_WAKEUP_S = 0.01  # two wake-ups are never closer: rounding must not make the daemon spin
@@ -71,9 +71,11 @@ class Scheduler:
         self._endings = Endings(self._knows)
         self._sharing = Sharing(self._knows)
         self._rescue = Rescue(self._knows)
+        self._silence = Silence(self._knows)
         self.local = self._knows.local
         self.nodes = self._knows.nodes
         self.running = self._knows.running
+        self.rights = self._knows.rights
 
     # --- the entrance -----------------------------------------------------------------------------------
 
@@ -83,10 +85,11 @@ class Scheduler:
         self.local.foreign.count_time(event.at)
         commands: list[Command] = []
         self._take_in(event, commands)
-        self._refuse_overdue(event.at, commands)
+        commands += self._endings.overdue(event.at)
         self._sharing.before_plan(event.at)
         self._plan(event.at, commands)
         commands += self._rescue.look(event.at)
+        commands += self._silence.look(event.at)
         self._sharing.after_plan(event.at)
         return commands
 
@@ -107,6 +110,7 @@ class Scheduler:
         """When handle(TimePassed) is due if nothing else happens before; None: never."""
         knows = self._knows
         times = [knows.queue.next_deadline(), knows.promises.next_end(at), self._rescue.next_look()]
+        times.append(self._silence.next_look())
         if len(knows.queue):
             times += [knows.avoidance.next_end(at), knows.asking.next_end(at), knows.planner.settles_at]
             times += [self.nodes.next_stale(at), self.nodes.next_promise_end(at)]
@@ -133,6 +137,10 @@ class Scheduler:
         """Which clients throw away what is cached, and where their prompts part; the costliest first."""
         return self._knows.discipline.findings()
 
+    def is_up(self, place: Place) -> bool:
+        """Whether the engine of a place answers the questions of its node, as far as is known."""
+        return self._silence.is_up(place)
+
     def places(self, at: float) -> KnownPlaces:
         """Every place that takes work now: its slots, and its rates for each model it holds."""
         return self._knows.pricing.known_places(at)
@@ -155,9 +163,9 @@ class Scheduler:
             sequence=sequence,
             is_draining=self.is_draining,
             waiting=self.waiting,
-            engines=self._sharing.publish(self.local.states(self.running, reader, at, told), reader, at),
-            wanted=self._knows.asking.wanted(self._knows.queue, reader, self.local.costs.expected_output, at),
-            catalogue=self.local.catalogue().content,
+            engines=self._sharing.publish(reader, at, told),
+            wanted=self._sharing.wanted(reader, at),
+            catalogue=self.rights.catalogue(self.local.catalogue(), reader).content,
         )
 
     # --- events -----------------------------------------------------------------------------------------
@@ -169,12 +177,14 @@ class Scheduler:
             case RequestAbandoned():
                 self._endings.abandoned(event)
             case FirstByteReceived(at, attempt, is_error):
+                self._silence.heard(attempt, at)
                 if (running := self.running.get(attempt)) is not None:
                     running.first_byte_at = at
                     if not is_error:
                         self._endings.begun(running)
                     self._knows.avoidance.begun(running.place)
             case AttemptFinished():
+                self._silence.heard(event.attempt, event.at)
                 self._rescue.finished(event)
                 self._endings.finished(event)
             case AttemptFailed():
@@ -201,6 +211,8 @@ class Scheduler:
             case DrainEnded():
                 self._knows.is_draining = True
                 self._knows.queue.close()
+            case RightsChanged(_, rights):
+                self.rights.follow(rights)
             case RulesChanged(_, rules):
                 self._knows.follow(rules)
             case TimePassed():
@@ -258,30 +270,10 @@ class Scheduler:
             held = self.local.prefixes.matched(pick.place.engine, request.model, request.prefix)
         running = Running(attempt, request, pick.place, rates, at, pick.service_s, was_cold=is_cold)
         running.read_s, running.held_blocks = pick.read_s, held
+        running.begins_s = pick.load_s + pick.prefill_s
         running.replica = pricing.replica(pick.place, request.model)
         self.running.add(running)
-        commands.append(Dispatch(attempt, placed.decision))
-
-    # --- waiting too long -------------------------------------------------------------------------------
-
-    def _refuse_overdue(self, at: float, commands: list[Command]) -> None:
-        queue = self._knows.queue
-        for waiting in queue.take_overdue(at, self._knows.place_finder(at), self._knows.trouble_finder(at)):
-            self._knows.chains.ended(waiting.request.id, at)
-            error = waiting.last_error
-            if error is None or waiting.troubled_since is not None:
-                error = stopping() if queue.is_closed else self._too_late(waiting, at)
-            error = final_error(waiting.request, error)
-            commands.append(Refuse(waiting.request.id, error))
-
-    def _too_late(self, waiting: Waiting, at: float) -> QueueTimeout:
-        why = "no slot came free for"
-        if waiting.nowhere_since is not None or isinstance(waiting.last_error, Unreachable):
-            why = "no node answers that has"
-        elif waiting.troubled_since is not None:
-            why = "every engine is full that has"
-        sentence = f"Waited {at - waiting.arrived_at:.0f} s and {why} {waiting.request.model}."
-        return QueueTimeout(sentence, retry_after_s=self._knows.retry_after(at))
+        commands.append(Dispatch(attempt, placed.decision, self._silence.quiet_s(request, pick, rates)))
 
 
 Listener = Callable[[Event, list[Command]], None]

@@ -66,7 +66,7 @@ class ClientPort(Port):
         self._catalogue = catalogue
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        downstream = Downstream(request)
+        downstream = Downstream(request, self._limits.client_stall_s)
         words = routes.dialect_of(request.raw_path)
         try:
             is_for_engine = self._check(request, downstream)

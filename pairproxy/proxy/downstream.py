@@ -13,6 +13,7 @@ from http import HTTPStatus
 
 from aiohttp import web
 
+from pairproxy.config import Limits
 from pairproxy.core.dialects.failures import error_body, final_line
 from pairproxy.core.errors import NotAllowed, PairproxyError, QueueFull, RequestError
 from pairproxy.core.models import Dialect
@@ -20,7 +21,6 @@ from pairproxy.proxy import cors, headers
 from pairproxy.proxy.connection import Connection, Written, log_fault
 from pairproxy.upstreams import Reply
 
-STALLED_S = 60.0  # a client that takes nothing for so long holds an engine for nobody
 NDJSON = "application/x-ndjson"
 JSON = ("Content-Type", "application/json; charset=utf-8")
 
@@ -28,8 +28,10 @@ JSON = ("Content-Type", "application/json; charset=utf-8")
 class Downstream:
     """One request's way back to its client."""
 
-    def __init__(self, request: web.BaseRequest) -> None:
+    def __init__(self, request: web.BaseRequest, stall_s: float = Limits().client_stall_s) -> None:
+        """``stall_s``: after so long without taking a byte a client is put out."""
         self._request = request
+        self._stall_s = stall_s
         self._reply: Reply | None = None
         self._is_begun = False
         self._is_kept = request.keep_alive and request.version >= (1, 1)
@@ -114,12 +116,12 @@ class Downstream:
     async def drain(self) -> None:
         """Wait until the client has taken most of what was written.
 
-        Raises ConnectionError when it left, or took nothing for STALLED_S and was put out.
+        Raises ConnectionError when it left, or took nothing for too long and was put out.
         """
         while True:
             before = self.buffered()
             try:
-                async with asyncio.timeout(STALLED_S):
+                async with asyncio.timeout(self._stall_s):
                     await self._request.writer.drain()
                 return
             except TimeoutError:
@@ -181,17 +183,21 @@ class Downstream:
             return
         line = final_line(dialect, error)
         if line is not None and self._is_between_lines(reply):
-            self.write(b"%x\r\n%s\r\n" % (len(line), line))
+            self.write(line if reply.framing == "close" else b"%x\r\n%s\r\n" % (len(line), line))
         if reply.framing == "close":
             self._abort()  # an orderly end would say that this was all
         elif self._request.transport is not None:
             self._request.transport.close()
 
     def _is_between_lines(self, reply: Reply) -> bool:
-        """Whether the client would read one more chunk as one more line."""
+        """Whether the client would read what is written now as one more line."""
         kind = headers.first(reply.headers, "Content-Type") or ""
+        if not kind.startswith(NDJSON):
+            return False
+        if reply.framing == "close":
+            return self._last.endswith(b"\n")
         is_at_boundary = self.is_framed_here or reply.is_at_chunk_boundary
-        return is_at_boundary and kind.startswith(NDJSON) and self._last.endswith(b"\n\r\n")
+        return is_at_boundary and self._last.endswith(b"\n\r\n")
 
     def _abort(self) -> None:
         """End the connection with RST, after what the system already has of it."""

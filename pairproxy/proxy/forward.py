@@ -1,9 +1,10 @@
 """One attempt: the request out, the reply back chunk by chunk, unchanged, while a meter looks on."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
 
 from pairproxy.attempt import Attempt
 from pairproxy.config import Limits
@@ -21,12 +22,15 @@ from pairproxy.core.errors import (
 from pairproxy.core.models import NodeId, Outcome, Place
 from pairproxy.proxy import headers
 from pairproxy.proxy.downstream import Downstream
+from pairproxy.proxy.watching import End, Silence
 from pairproxy.upstreams import Outgoing, Reply, Upstream
 
-BUSY = frozenset({429, 502, 503, 504})
-"""Answers that another node may better: the engine is full, restarting or behind something broken."""
 DECLINED = frozenset({429, 503})
-"""Of these, the ones that say that the engine did not begin."""
+"""The engine is full, or still loads: it did not begin, and is asked again later."""
+BETTER_ELSEWHERE = frozenset({404, 502, 504})
+"""Answers that another node may better: the model is gone, or something behind the engine is broken."""
+FULL = frozenset({"QueueFull", "UpstreamBusy"})
+"""Refusals of a peer that mean the same as DECLINED."""
 _PEER_TYPES = ("application/json", "application/x-ndjson", "text/event-stream", "text/plain")
 
 REFUSAL_BYTES = Limits().state_document_bytes  # of the state document that a refusal carries
@@ -48,6 +52,8 @@ class Route:
     is_peer: Callable[[Place], bool]
     shows_headers: bool = False  # debug.headers, which may change while requests run
     hear_refusal: HearRefusal = lambda node, body: None
+    is_up: Callable[[Place], bool] = lambda place: True  # whether its engine answers its node's questions
+    limits: Limits = field(default_factory=Limits)
 
 
 async def forward(
@@ -75,7 +81,9 @@ async def forward(
             await _read_refusal(reply, attempt.place.node, route.hear_refusal)
         _check(reply, attempt, is_peer)
         shown = _shown(attempt) if route.shows_headers else ()
-        await (relayed or relay)(reply, attempt, downstream, is_peer, shown)
+        reply.most_bytes = route.limits.reply_bytes
+        with _silence(reply, attempt, route, downstream):
+            await (relayed or relay)(reply, attempt, downstream, is_peer, shown)
     except BaseException:
         reply.abandon()
         raise
@@ -113,8 +121,22 @@ async def relay(
     attempt.first_byte(is_error=reply.status >= 400)
     if request.is_streaming:
         attempt.said_all = lambda: meter.usage() if meter.outcome(is_complete=True) is Outcome.DONE else None
-    await reply.relay(downstream.write, meter.feed, downstream.drain, downstream.buffered)
-    attempt.finish(meter.outcome(is_complete=True), meter.usage())
+    end = End(reply, downstream, is_peer=is_peer)
+    await reply.relay(end.write, meter.feed, downstream.drain, downstream.buffered)
+    outcome = meter.outcome(is_complete=True)
+    end.judge(outcome)
+    attempt.finish(outcome, meter.usage())
+
+
+def _silence(
+    reply: Reply, attempt: Attempt, route: Route, downstream: Downstream
+) -> AbstractContextManager[None]:
+    """Who is streamed to is told when nothing more will come; a whole reply is waited for."""
+    if not attempt.request.is_streaming:
+        return nullcontext()
+    place = attempt.place
+    quiet_s = attempt.quiet_s if route.is_peer(place) else math.inf
+    return Silence(reply, downstream, route.limits, quiet_s, lambda: route.is_up(place))
 
 
 def _shown(attempt: Attempt) -> tuple[tuple[str, str], ...]:
@@ -130,13 +152,21 @@ def _check(reply: Reply, attempt: Attempt, is_peer: bool) -> None:
     """Raise what lets another node answer, while nothing was sent to the client yet."""
     if is_peer:
         _check_peer(reply)
-    if attempt.is_last_resort:
-        return
-    if reply.status in BUSY:
-        attempt.is_sent = reply.status not in DECLINED
-        raise UpstreamBusy("The engine is busy.")
-    if is_peer and reply.status == 404:
-        raise BrokenReply("The node no longer has the model.")
+    if reply.status in DECLINED and attempt.request.origin is None:  # a guest's origin waits by itself
+        attempt.is_sent = False
+        raise busy(reply)
+    if reply.status in BETTER_ELSEWHERE and not attempt.is_last_resort:
+        missing = (
+            "The node no longer has the model." if reply.status == 404 else "What is behind it is broken."
+        )
+        raise BrokenReply(missing)
+
+
+def busy(reply: Reply) -> UpstreamBusy:
+    """A reply that says "not now", with when to ask again if it says so in seconds."""
+    later = (headers.first(reply.headers, "Retry-After") or "").strip()
+    is_known = later.isdecimal() and len(later) <= 9
+    return UpstreamBusy("The engine is full.", retry_after_s=int(later) if is_known else None)
 
 
 def _is_taken(reply: Reply) -> bool:
@@ -154,6 +184,8 @@ def _check_peer(reply: Reply) -> None:
     if _is_taken(reply):
         raise SlotsTaken("The node's slot went to somebody else.")
     reason = headers.first(reply.headers, headers.REFUSED)
+    if reason in FULL:
+        raise busy(reply)
     if reason is not None:
         raise BrokenReply("The node could not serve the request.")
     if 300 <= reply.status < 400:

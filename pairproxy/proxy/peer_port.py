@@ -10,10 +10,12 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
+import msgspec
 from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
+from pairproxy.core.dialects.excess import is_excessive
 from pairproxy.core.dialects.keeping import bounded
 from pairproxy.core.errors import (
     BadRequest,
@@ -21,11 +23,13 @@ from pairproxy.core.errors import (
     NotAllowed,
     PairproxyError,
     PeerNotTrusted,
+    ProtocolDiffers,
     QueueFull,
     SlotsTaken,
 )
 from pairproxy.core.models import Dialect, EngineId, NodeId, Place, Request, RequestId
 from pairproxy.core.residency import Residency
+from pairproxy.core.scheduler import PROTOCOL
 from pairproxy.descriptors import LOCAL
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.interfaces import CATALOGUE_PATH, STATE_PATH
@@ -36,7 +40,7 @@ from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.form import check_form
 from pairproxy.proxy.forward import Route, body_for, forward, hand_back
 from pairproxy.proxy.server import Port
-from pairproxy.security.tls import peer_certificate
+from pairproxy.security.tls import peer_certificate, speaks_our_protocol
 from pairproxy.upstreams import Outgoing
 
 PeerOf = Callable[[bytes], NodeId | None]
@@ -64,6 +68,8 @@ class PeerPort(Port):
         self._dispatcher = dispatcher
         self._route = route
         self._limits = limits
+        most = min(limits.body_bytes, limits.peer_body_bytes)
+        self._body_limits = msgspec.structs.replace(limits, body_bytes=most)
         self._peer_of = peer_of
         self._send_state = send_state
         self._authority_of = authority_of
@@ -81,7 +87,7 @@ class PeerPort(Port):
                 transport.abort()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        downstream = Downstream(request)
+        downstream = Downstream(request, self._limits.client_stall_s)
         peer: NodeId | None = None
         try:
             peer = self._authenticate(request)
@@ -92,7 +98,8 @@ class PeerPort(Port):
         except PairproxyError as error:
             is_taken = peer is not None and isinstance(error, SlotsTaken | Draining)
             state = self._refusal(peer) if peer is not None and is_taken else None
-            downstream.fail(Dialect.OPENAI, error, ((headers.REFUSED, type(error).__name__),), state)
+            why = ((headers.REFUSED, type(error).__name__), (headers.PROTOCOL, str(PROTOCOL)))
+            downstream.fail(Dialect.OPENAI, error, why, state)
         except ConnectionError:
             raise  # the peer left
         except Exception as error:  # noqa: BLE001 aiohttp would log the error with its text
@@ -107,6 +114,8 @@ class PeerPort(Port):
         peer = self._peer_of(certificate) if certificate is not None else None
         if peer is None:
             raise PeerNotTrusted("This machine is not paired with you.")
+        if not speaks_our_protocol(request.transport):
+            raise ProtocolDiffers("This machine speaks another version of the protocol between nodes.")
         return peer
 
     async def _answer(
@@ -117,13 +126,13 @@ class PeerPort(Port):
             return await self._send_state(request, peer)
         self.refuse_a_crowd(request)
         if request.method == "GET" and request.raw_path == CATALOGUE_PATH:
-            return web.Response(body=self._catalogue.own(), content_type="application/json")
+            return web.Response(body=self._catalogue.own(peer), content_type="application/json")
         if request.method == "POST" and routes.path_of(request.raw_path) == "/api/show":
-            await self._catalogue.show.to_peer(request, self._authority_of, downstream)
+            await self._catalogue.show.to_peer(request, peer, self._authority_of, downstream)
             return downstream.written()
         if routes.inference_dialect(request.method, request.raw_path) is None:
             raise NotAllowed("Peers may ask for inference, and what models there are, and nothing else.")
-        body = await read_body(request, self._limits)
+        body = await read_body(request, self._body_limits)
         is_coded = "Content-Encoding" in request.headers
         asked = await aside(body, partial(self._asked, request, peer, body), is_coded=is_coded)
         if asked.unloads:
@@ -157,7 +166,9 @@ class PeerPort(Port):
     ) -> None:
         """Unload a model that nobody but this peer has used lately."""
         residency, engine, peer = self._residency, asked.engine, asked.origin
-        if not engine or not peer or not residency.may_unload(asked.model, peer, self._dispatcher.now()):
+        if not engine or not peer or not self._catalogue.may_use(peer, asked.model):
+            raise NotAllowed("There is no such model to unload.")
+        if not residency.may_unload(asked.model, peer, self._dispatcher.now()):
             raise NotAllowed("Others use this model.")
         fields = headers.to_peer(request.raw_headers, body, (("Host", self._authority_of(engine)),))
         upstream = self._route.upstream(Place(residency.own, engine))
@@ -177,5 +188,7 @@ class PeerPort(Port):
         )
         if read.stays is not None:
             raise BadRequest("The request is one that stays on the node it came to.")
+        if is_excessive(read, body):
+            raise BadRequest("The request asks for more than this node gives to others.")
         engine = EngineId(fields.get(headers.ENGINE, "")[:64])
         return replace(read, client=peer, origin=peer, engine=engine)

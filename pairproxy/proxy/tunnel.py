@@ -13,10 +13,12 @@ from typing import cast
 
 from aiohttp import web
 
+from pairproxy.config import Limits
 from pairproxy.proxy import headers
 from pairproxy.proxy.connection import Connection
-from pairproxy.proxy.downstream import STALLED_S
 from pairproxy.upstreams import Outgoing, Reply
+
+STALLED_S = Limits().client_stall_s  # for one side to take what is on its way to it when the other has ended
 
 _KEPT = frozenset({b"connection", b"upgrade"})
 

@@ -12,6 +12,7 @@ the loop: no task wakes per chunk. What waits unread is at most ``relay_buffer_b
 """
 
 import asyncio
+import math
 from collections.abc import Callable
 from typing import Protocol
 
@@ -49,6 +50,7 @@ class Incoming:
         self._link: Link | None = link
         self._who = who
         self._buffer_bytes = limits.relay_buffer_bytes
+        self._now = asyncio.get_running_loop().time
         self._head_reader = HeadReader(method, limits.reply_header_bytes, may_switch)
         self._head: Head | None = None
         self._body: Framing | None = None
@@ -65,6 +67,11 @@ class Incoming:
         self.has_body = False
         """Whether a body byte came: from then on a failure is a truncation."""
         self.is_complete = False
+        self.heard_at = 0.0
+        """Loop time at which the latest bytes came."""
+        self.most_bytes = math.inf
+        """Of the message, framing included: a reply that never ends is given up after these."""
+        self._size_bytes = 0
 
     @property
     def head(self) -> Head:
@@ -92,6 +99,11 @@ class Incoming:
 
     def feed(self, data: bytes) -> None:
         """Bytes arrived."""
+        self.heard_at = self._now()
+        self._size_bytes += len(data)
+        if self._size_bytes > self.most_bytes:
+            self.fail(ReplyTruncated(f"The reply of {self._who} has no end. Ask for a shorter one."))
+            return
         body = self._body
         if body is None:
             self.has_bytes = True

@@ -5,8 +5,8 @@ from typing import cast
 
 import pytest
 
+from pairproxy.config import Limits
 from pairproxy.core.models import Outcome
-from pairproxy.proxy import downstream
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, eventually
 from tests.support.node import Node
@@ -18,7 +18,7 @@ CHUNK = b"x" * 65_535 + b"\n"
 
 
 def test_a_slow_client_is_waited_for_and_costs_no_memory() -> None:
-    """The engine is paused while a client does not read; others are served meanwhile; nothing is lost."""
+    """F33: the engine is paused while a client does not read; others are served meanwhile; nothing is lost."""
     small = request(body=b'{"model":"m:1","small":1,"stream":false}')
 
     async def main() -> None:
@@ -59,9 +59,9 @@ def test_a_slow_client_is_waited_for_and_costs_no_memory() -> None:
     run_async(main(), timeout=30)
 
 
-def test_a_client_that_takes_nothing_is_put_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stalled client gives its engine back after a while, and counts as one that left."""
-    monkeypatch.setattr(downstream, "STALLED_S", 0.1)
+def test_a_client_that_takes_nothing_is_put_out() -> None:
+    """F33: a stalled client gives its engine back after a while, and counts as one that left."""
+    limits = Limits(client_stall_s=0.1)
 
     async def main() -> None:
         async def script(_: ParsedRequest, connection: EngineConnection) -> None:
@@ -69,7 +69,7 @@ def test_a_client_that_takes_nothing_is_put_out(monkeypatch: pytest.MonkeyPatch)
             while True:
                 await connection.send(scripts.chunk(CHUNK))
 
-        async with FakeEngine(script) as engine, Node(engine) as node:
+        async with FakeEngine(script) as engine, Node(engine, limits=limits) as node:
             stalled = await RawClient.open(node.port, limit=4096)
             await stalled.send(request())
             await engine_is_left(engine)

@@ -230,13 +230,14 @@ def test_a_refusal_that_does_not_end_is_not_listened_to() -> None:
     run_async(main())
 
 
-def test_the_last_answer_of_all_is_the_clients() -> None:
-    """When every node is busy, what the last one said is relayed, for the client knows how to wait."""
+def test_what_is_broken_behind_every_node_is_the_clients_to_see() -> None:
+    """When every node's gateway says 502, what the last one said is relayed."""
 
     async def main() -> None:
-        async with beside_peer(BUSY, BUSY) as (node, engine, peer):
+        broken = scripts.json_reply({"error": "no runner"}, 502)
+        async with beside_peer(broken, broken) as (node, engine, peer):
             reply = await ask(node)
-            assert (reply.status, reply.json()) == (503, {"error": "busy"})
+            assert (reply.status, reply.json()) == (502, {"error": "no runner"})
             assert (len(peer.requests), len(engine.requests)) == (1, 1)
 
     run_async(main())
@@ -276,18 +277,19 @@ def test_when_no_node_can_serve_the_client_learns_it_in_its_own_words() -> None:
 
 
 def test_only_so_many_nodes_are_tried() -> None:
-    """After the attempts of the rules the error is the answer, though other nodes are left."""
+    """After the attempts of the rules the error is the answer; the last of them is made here."""
 
     async def main() -> None:
         gone = [identity(f"gone{number}") for number in range(4)]
-        rules = Rules(attempts=2)
-        async with FakeEngine(HERE) as engine, Node(engine, rules=rules) as node:
+        rules = Rules(attempts=3)
+        async with FakeEngine(scripts.raw(then="reset")) as engine, Node(engine, rules=rules) as node:
             for one in gone:
                 node.reach(one, 1)
                 node.hear_of(one, rates=MUCH_FASTER)
             assert (await ask(node)).status == 502
             (record,) = await node.recorded()
-            assert [attempt.end for attempt in record.attempts] == ["Unreachable"] * 2
-            assert engine.requests == []
+            ends = [attempt.end for attempt in record.attempts]
+            assert ends == ["Unreachable", "Unreachable", "BrokenReply"]
+            assert len(engine.requests) == 1
 
     run_async(main())

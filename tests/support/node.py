@@ -95,6 +95,7 @@ class Node:
         catalogue: Iterable[CatalogueEntry] = (),
         is_merged: bool = True,
         engine_kind: str = "paced",
+        continues: bool = False,
     ) -> None:
         self.identity = identity(name)
         self.id = self.identity.device_id
@@ -110,7 +111,10 @@ class Node:
         self.port = self.peer_port_number = 0
         self._engine = engine
         replicas = tuple((one, True) for one in models)
-        self._report = EngineReport(ENGINE, engine_kind, "1", slots, replicas, tuple(catalogue))
+        going_on = frozenset(one.model for one in models) if continues else frozenset[ModelName]()
+        self._report = EngineReport(
+            ENGINE, engine_kind, "1", slots, replicas, tuple(catalogue), continuing=going_on
+        )
         self._is_merged = is_merged
         self._shows_headers = shows_headers
         self._kind = kind
@@ -235,6 +239,8 @@ class Node:
             lambda place: place.node != self.id,
             self._shows_headers,
             lambda node, body: self.refusals.append((node, body)),
+            self.scheduler.is_up,
+            self.limits,
         )
 
     def _upstream(self, place: Place) -> Upstream:

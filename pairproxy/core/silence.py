@@ -1,0 +1,141 @@
+"""An attempt that is silent: when that says that its engine is stuck, and when the request goes elsewhere.
+
+A healthy engine is silent while it loads a model, reads a prompt, or writes a call of a tool, which most show
+only when it is whole; and all the while where a reply comes in one piece. Silence alone proves nothing, and
+there is no limit to the whole of a reply. So before its first byte an attempt is given up only where all of
+this is true, and the request then loses nothing but time that it would have lost anyway:
+
+- it is streamed, and has been silent for ``stuck_s`` and for TIMES as long as it should have taken to begin
+  (where tools are offered: to write the longest reply); nothing else began or ended at its engine meanwhile;
+- the node does not say that the model is still being loaded, or that has lasted LOADING_S;
+- another place is free for the request now, is not avoided, and should have done all of it in less time than
+  was spent in silence. The only place is waited for, as a client of its own would wait.
+
+An engine that does not answer the questions of its own node either is given ``gone_s`` in place of the first.
+
+After the first byte no other node can answer; the proxy ends such a stream (proxy.watching), after the time
+that is reckoned here.
+"""
+
+from collections.abc import Iterable
+
+from pairproxy.core.commands import BreakOff
+from pairproxy.core.errors import NodeGone
+from pairproxy.core.knowledge import Knowledge
+from pairproxy.core.models import AttemptId, Candidate, Place, Rates, Request
+from pairproxy.core.running import Running
+
+TIMES = 4.0  # as long as expected: estimates of prompts err by two, speeds under foreign load by as much
+LOADING_S = 600.0  # 200 GB from a slow disk; Ollama itself gives up after five minutes
+LONGEST_TOKENS = 8192  # of a reply where neither the request nor the engine sets a limit: a long file
+LOOK_S = 5.0  # between two looks at what is overdue: whether another place has become free
+
+
+class Silence:
+    """Owner of the rule. Remembers when each place gave its last sign of life."""
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._knows = knowledge
+        self._signs: dict[Place, float] = {}
+        self._next: float | None = None
+
+    def next_look(self) -> float | None:
+        """When it has to be looked at again, if nothing happens before; None: nothing is silent."""
+        return self._next
+
+    def heard(self, attempt: AttemptId, at: float) -> None:
+        """A reply began or ended; call it before the attempt is forgotten."""
+        running = self._knows.running.get(attempt)
+        if running is not None:
+            self._signs[running.place] = at
+
+    def quiet_s(self, request: Request, pick: Candidate, rates: Rates) -> float:
+        """Seconds of silence in the middle of a stream after which it does not go on any more."""
+        rules = self._knows.rules
+        if "tools" not in request.needs:
+            return rules.quiet_s
+        return max(rules.quiet_s, TIMES * self._longest_s(request, pick.place, rates, pick.slots))
+
+    def look(self, at: float) -> list[BreakOff]:
+        """Give up what is stuck and can be done elsewhere; call it after the plan."""
+        self._next = None
+        knows = self._knows
+        is_alone = len(knows.local.slots()) < 2 and next(iter(knows.nodes.documents(at)), None) is None
+        if is_alone or knows.is_draining:
+            return []  # there is no other place, or nothing is sent to it any more
+        silent = [one for one in knows.running if self._is_judged(one)]
+        places = {one.place for one in silent}
+        self._signs = {place: sign for place, sign in self._signs.items() if place in places}
+        overdue = []
+        for one in silent:
+            end = self._since(one) + self._patience_s(one, at)
+            if end <= at:
+                overdue.append(one)
+            self._wake(end if end > at else at + LOOK_S)
+        stuck = [one for one in overdue if self._could_be_done_elsewhere(one, at)]
+        error = NodeGone("The engine gave no sign of life, and another node had time.")
+        return [BreakOff(one.attempt, error) for one in stuck[:1]]  # the next one when that place is taken
+
+    def is_up(self, place: Place) -> bool:
+        """Whether an engine answers the questions of its node, as far as is known."""
+        if place.node == self._knows.own:
+            return self._knows.local.get(place.engine) is not None
+        return self._knows.nodes.epoch(place.node) is None or self._knows.nodes.engine(place) is not None
+
+    def _is_judged(self, one: Running) -> bool:
+        is_waiting = one.first_byte_at is None and not one.is_settling
+        return is_waiting and one.request.origin is None and one.request.is_streaming
+
+    def _since(self, one: Running) -> float:
+        return max(one.dispatched_at, self._signs.get(one.place, one.dispatched_at))
+
+    def _patience_s(self, one: Running, at: float) -> float:
+        rules = self._knows.rules
+        if not self.is_up(one.place):
+            return rules.gone_s
+        expected_s = one.begins_s
+        if "tools" in one.request.needs:
+            expected_s += self._longest_s(one.request, one.place, one.rates, self._slots(one.place))
+        patience_s = max(rules.stuck_s, TIMES * expected_s)
+        return max(patience_s, LOADING_S) if self._is_loading(one) else patience_s
+
+    def _longest_s(self, request: Request, place: Place, rates: Rates, slots: int) -> float:
+        """Seconds for the longest reply that it can give, with all of its company."""
+        window = self._knows.pricing.replica(place, request.model)
+        most = request.max_output_tokens or (window.context_tokens if window else None) or LONGEST_TOKENS
+        return most / (rates.decode * rates.share(slots))
+
+    def _slots(self, place: Place) -> int:
+        if place.node == self._knows.own:
+            return self._knows.local.slots().get(place, 1)
+        known = self._knows.nodes.engine(place)
+        return known[0].slots if known is not None else 1
+
+    def _is_loading(self, one: Running) -> bool:
+        """Whether its node says that the model is not in memory yet."""
+        known = self._knows.nodes.engine(one.place)
+        if known is not None:
+            states: Iterable[tuple[str, bool]] = (
+                (state.replica.model, state.is_loaded) for state in known[0].replicas
+            )
+        else:
+            report = self._knows.local.get(one.place.engine) if one.place.node == self._knows.own else None
+            states = ((replica.model, loaded) for replica, loaded in (report.replicas if report else ()))
+        return not all(is_loaded for model, is_loaded in states if model == one.request.model)
+
+    def _could_be_done_elsewhere(self, one: Running, at: float) -> bool:
+        """Whether another place is free that should have done all of it in the time of the silence."""
+        knows, waiting = self._knows, self._knows.served.get(one.attempt.request)
+        if waiting is None or waiting.failures + 1 >= knows.rules.attempts:
+            return False
+        excluded = waiting.excluded | {one.place}
+        occupancies = knows.pricing.occupancies(at)
+        others = knows.pricing.candidates(one.request, excluded, occupancies, at)
+        silent_s = at - one.dispatched_at
+        return any(
+            other.is_free and other.service_s <= silent_s and not knows.avoidance.is_avoided(other.place, at)
+            for other in others
+        )
+
+    def _wake(self, at: float) -> None:
+        self._next = at if self._next is None else min(self._next, at)

@@ -1,0 +1,102 @@
+"""A reply on its way: whether it still goes on, and whether its end is one.
+
+A stream is broken off when nothing of it came for so long that its engine cannot be at work any more:
+
+- ``gone_s``, where its engine does not answer the questions of its node either. (A node whose heartbeat stops
+  is given up at once, by the scheduler.)
+- ``quiet_s`` of the attempt, at a peer: two minutes; where tools are offered, what it takes to write the
+  longest call of one, which engines keep to themselves until it is whole (core.silence).
+
+The engine of this machine is waited for as a client of its own would wait for it.
+
+HTTP says where a message ends, not whether all was said: a reply whose engine was lost may end like a whole
+one. So the end of a peer's chunked message is held back until its last record was seen, and a message that
+closing ends is reset where that record is missing.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable
+from types import TracebackType
+
+from pairproxy.config import Limits
+from pairproxy.core.errors import ReplyTruncated
+from pairproxy.core.models import Outcome
+from pairproxy.proxy.downstream import Downstream
+from pairproxy.upstreams import Reply
+
+_END = re.compile(rb"(?:\A|(?<=\r\n))0+(?:;[^\r\n]*)?\r\n(?:[^\r\n]+\r\n)*\r\n\Z")
+"""The last chunk and its trailers, at the end of what was read (RFC 9112, 7.1)."""
+_END_BYTES = 16 * 1024  # in which it is looked for: its size line and its trailers have 8 KiB each at most
+_LEAST_S = 0.01  # between two looks: rounding must not make the loop spin
+
+
+class Silence:
+    """Breaks a reply off, while its block runs, when it has been silent for too long."""
+
+    def __init__(
+        self,
+        reply: Reply,
+        downstream: Downstream,
+        limits: Limits,
+        quiet_s: float,
+        is_up: Callable[[], bool],
+    ) -> None:
+        """``quiet_s``: the longest silence of an engine that answers its node, as ``is_up`` says."""
+        self._reply = reply
+        self._downstream = downstream
+        self._gone_s = limits.gone_s
+        self._quiet_s = quiet_s
+        self._is_up = is_up
+        self._heard_at = asyncio.get_running_loop().time()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> None:
+        self._look()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        """See whether it still goes on; again when it could have been silent for too long."""
+        loop = asyncio.get_running_loop()
+        if self._downstream.buffered() > 0:
+            self._heard_at = loop.time()  # the client is slow; meanwhile nothing may be read for it
+        silent_s = loop.time() - max(self._heard_at, self._reply.heard_at)
+        if silent_s >= self._quiet_s or (silent_s >= self._gone_s and not self._is_up()):
+            late = f"Nothing of the reply came for {silent_s:.0f} s. Send the request again."
+            self._reply.fail(ReplyTruncated(late))
+            return
+        due = [limit - silent_s for limit in (self._gone_s, self._quiet_s) if limit > silent_s]
+        self._timer = loop.call_later(max(min([*due, self._gone_s]), _LEAST_S), self._look)
+
+
+class End:
+    """Holds back the end of a chunked reply, if asked to, until it is known that all was said."""
+
+    def __init__(self, reply: Reply, downstream: Downstream, *, is_peer: bool) -> None:
+        self._framing = reply.head.framing
+        self._downstream = downstream
+        self._is_held = is_peer and self._framing.name == "chunked"
+        self._is_checked = self._is_held or self._framing.name == "close"
+        self._bytes = b""
+
+    def write(self, data: bytes) -> None:
+        """Pass raw bytes on, all but the end."""
+        if self._is_held and self._framing.is_done:
+            found = _END.search(data, max(len(data) - _END_BYTES, 0))
+            start = 0 if found is None else found.start()  # None: it began with what was read before
+            data, self._bytes = data[:start], self._bytes + data[start:]
+            self._downstream.is_framed_here = found is not None
+        if data:
+            self._downstream.write(data)
+
+    def judge(self, outcome: Outcome) -> None:
+        """Let it end as it came, or raise ReplyTruncated: the message is whole, the answer is not."""
+        if outcome is Outcome.TRUNCATED and self._is_checked:
+            raise ReplyTruncated("The reply ended before it was complete. Send the request again.")
+        if self._bytes:
+            self._downstream.write(self._bytes)
