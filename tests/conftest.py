@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import h11_oracle
+
 # A busy machine is no fault of an example: what hangs is found by the limit in seconds that every test has.
 settings.register_profile(
     "pairproxy", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -59,6 +61,17 @@ def _own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
                 patch.delenv(name)
         patch.setenv("PAIRPROXY_HOME", str(tmp_path_factory.mktemp("no-home")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _judged_by_h11(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every answer that a raw client got in a test is one that h11 accepts."""
+    h11_oracle.EXCHANGES.clear()
+    yield
+    may_break_off = request.node.get_closest_marker("breaks_off") is not None
+    faults = h11_oracle.faults(may_break_off=may_break_off)
+    if faults:
+        pytest.fail("h11 does not accept what came: " + "; ".join(faults))
 
 
 @pytest.fixture

@@ -186,6 +186,7 @@ def daemon_trust_read() -> Callable[[TrustStore], Trust]:
     return TrustStore.read
 
 
+@pytest.mark.breaks_off("who is forgotten is cut off in the middle")
 def test_who_is_forgotten_is_cut_off_at_once(home: Path, carl: Identity) -> None:
     """G06: its state stream and its request under way end, the engine stops, and it hears why."""
     paired(home, carl)
@@ -254,6 +255,7 @@ def test_who_was_forgotten_hears_why_also_after_a_restart(home: Path, tmp_path: 
     run_async(scene())
 
 
+@pytest.mark.breaks_off("who loses the right is cut off in the middle")
 def test_a_right_that_is_taken_away_counts_at_once(home: Path, carl: Identity) -> None:
     """A peer that may no longer use us loses its connections, and hears that it may not."""
     paired(home, carl)

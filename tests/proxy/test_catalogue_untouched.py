@@ -71,6 +71,7 @@ def test_a_list_beyond_all_measure_is_passed_on_as_it_comes(monkeypatch: pytest.
     assert answer.header("Transfer-Encoding") == b"chunked"
 
 
+@pytest.mark.breaks_off("its engine or its node dies in the middle")
 def test_a_list_that_breaks_off_breaks_off_for_the_client() -> None:
     """Half a list is not taken for the whole and filled up."""
     broken = scripts.raw(

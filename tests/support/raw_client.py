@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, cast
 
 from tests.support.fake_engine import DEADLINE_S
+from tests.support.h11_oracle import EXCHANGES, Exchange, RecordingReader, RecordingWriter
 
 BODY = b'{"model":"m:1","messages":[]}'
 
@@ -54,13 +55,20 @@ class RawReply:
 class RawClient:
     """One connection to a port on loopback."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader: RecordingReader, writer: asyncio.StreamWriter, exchange: Exchange) -> None:
         self.reader = reader
         self.writer = writer
+        self.exchange = exchange
 
     @classmethod
-    async def open(cls, port: int, **options: Any) -> Self:
-        return cls(*await asyncio.open_connection("127.0.0.1", port, **options))
+    async def open(cls, port: int, *, limit: int = 2**16, **options: Any) -> Self:
+        loop, exchange = asyncio.get_running_loop(), Exchange()
+        reader = RecordingReader(exchange, limit)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        transport, _ = await loop.create_connection(lambda: protocol, "127.0.0.1", port, **options)
+        EXCHANGES.append(exchange)
+        writer = RecordingWriter(exchange, transport, protocol, reader)
+        return cls(reader, writer, exchange)
 
     async def __aenter__(self) -> Self:
         return self
@@ -95,6 +103,7 @@ class RawClient:
 
     def reset(self) -> None:
         """Close with RST."""
+        self.exchange.has_client_left = True
         sock = self.writer.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
