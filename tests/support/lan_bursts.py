@@ -68,6 +68,10 @@ class Burst:
         endings = [reply.exception() or reply.result() for reply in self._replies]
         return sum(not isinstance(ending, Got) or not is_whole(ending) for ending in endings)
 
+    def nodes(self) -> set[str | None]:
+        """Where the requests ended; to be asked after seen()."""
+        return {record.node for record in self._node.report(self._run).records}
+
     def _records(self) -> list[Record] | None:
         report = self._node.report(self._run)
         return list(report.records) if len(report.records) == len(self._replies) else None
@@ -103,6 +107,17 @@ def until_back(observer: LanNode, other: LanNode, since: float, limit_s: float =
     """Wait until a node hears another again; seconds since ``since``."""
     until(lambda: observer.view_of(other).is_up, f"{observer.name} hears {other.name}", limit_s)
     return time.monotonic() - since
+
+
+def until_used(origin: LanNode, node: LanNode) -> None:
+    """Ask again and again, three at once and all answered whole, until the node serves one of them."""
+
+    def is_used() -> bool:
+        burst = Burst(origin, f"again {time.monotonic()}", tokens=30).send(3)
+        assert burst.seen().whole == 3
+        return node.id in burst.nodes()
+
+    until(is_used, f"{node.name} is asked again by {origin.name}")
 
 
 def at_rest(*nodes: LanNode) -> None:
