@@ -14,8 +14,8 @@ from pairproxy.api.schema import TrustChanged
 from pairproxy.clock import today
 from pairproxy.config import Settings, parse_listen
 from pairproxy.core.errors import PeerNotTrusted, PeerRevoked, UseNotAllowed
-from pairproxy.core.events import NodeLost
-from pairproxy.core.models import EngineId, NodeId
+from pairproxy.core.events import NodeLost, RightsChanged
+from pairproxy.core.models import EngineId, NodeId, Rights
 from pairproxy.core.residency import Residency
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher
@@ -86,6 +86,7 @@ class Peering:
         self.book.use_static(static_addresses(settings.peers.static))
         self._settings = settings
         self._publisher.name = name
+        self._tell_rights()
 
     @property
     def discovery_problem(self) -> str | None:
@@ -125,6 +126,7 @@ class Peering:
     def start(self, spawn: Spawn, on_opened: Callable[[int], None]) -> None:
         """Follow every peer, and look for them. ``on_opened``: hears the port if it opens later."""
         self._spawn, self._on_opened = spawn, on_opened
+        self._tell_rights()
         for link in self.book.links:
             self._follow(link)
         spawn("addresses", restarting("addresses", self._memory.run))
@@ -143,6 +145,7 @@ class Peering:
         found = await asyncio.to_thread(self._trust.read)
         before = {record.node: record for record in self._trust.peers()}
         news = self._trust.take(found)
+        self._tell_rights()
         for node in (*news.gone, *news.changed):
             self._part(before[node], self._trust.get(node))
         for node in (*news.added, *news.changed):
@@ -152,6 +155,15 @@ class Peering:
         return TrustChanged(self._identity.device_id, news.added, news.changed, news.gone)
 
     # --- what changes while the daemon runs -------------------------------------------------------------
+
+    def _tell_rights(self) -> None:
+        """Let the scheduler know what each peer may have here."""
+        most = self._settings.peers.max_slots
+        rights = {
+            one.node: Rights(one.slots if one.slots is not None else most, one.models)
+            for one in self._trust.peers()
+        }
+        self._dispatcher.tell(RightsChanged(self._dispatcher.now(), rights))
 
     def _part(self, old: PeerRecord, new: PeerRecord | None) -> None:
         """Take back at once what a peer may no longer do, or we with it."""

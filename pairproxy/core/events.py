@@ -1,10 +1,21 @@
 """What happened, in the past tense. ``at`` is seconds on the origin's monotonic clock."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pairproxy.core.documents import EngineReport, NodeCatalogue, StateDocument
 from pairproxy.core.errors import PairproxyError
-from pairproxy.core.models import AttemptId, EngineId, ModelName, NodeId, Outcome, Request, RequestId, Usage
+from pairproxy.core.models import (
+    AttemptId,
+    EngineId,
+    ModelName,
+    NodeId,
+    Outcome,
+    Request,
+    RequestId,
+    Rights,
+    Usage,
+)
 from pairproxy.core.rules import Rules
 
 
@@ -154,6 +165,14 @@ class DrainEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class RightsChanged:
+    """A person set what peers may have of this node; whoever is not in ``rights`` may have all."""
+
+    at: float
+    rights: Mapping[NodeId, Rights]
+
+
+@dataclass(frozen=True, slots=True)
 class RulesChanged:
     """A person set other rules; what runs and waits stays."""
 
@@ -184,6 +203,7 @@ Event = (
     | NodeLost
     | DrainStarted
     | DrainEnded
+    | RightsChanged
     | RulesChanged
     | TimePassed
 )

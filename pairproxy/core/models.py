@@ -70,6 +70,14 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
+class Rights:
+    """What a peer may have of this node: slots at once (None: all) and models, as patterns ((): all)."""
+
+    slots: int | None = None
+    models: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Rates:
     """How fast one replica runs on one engine.
 

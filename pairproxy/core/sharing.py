@@ -5,10 +5,10 @@ for STARVING_S gets the next free slot before them, and then has to wait as long
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from pairproxy.core.documents import EngineReport, EngineState, StateDocument
+from pairproxy.core.documents import EngineReport, EngineState, StateDocument, Wanted
 from pairproxy.core.knowledge import Knowledge
 from pairproxy.core.models import EngineId, NodeId, Place, Request
 from pairproxy.core.promises import Wish
@@ -75,16 +75,29 @@ class Sharing:
         self.pressing |= self._knows.asking.asked(at)
         self.pressing.discard(self._knows.own)
 
-    def publish(self, states: tuple[EngineState, ...], reader: NodeId, at: float) -> tuple[EngineState, ...]:
-        """The engines as the document for ``reader`` shows them, with who gets their next slots."""
-        return tuple(
+    def publish(
+        self, reader: NodeId, at: float, told: Mapping[EngineId, int] | None
+    ) -> tuple[EngineState, ...]:
+        """The engines as the document for ``reader`` shows them, with who gets their next slots.
+
+        ``told``: see LocalEngines.states.
+        """
+        knows = self._knows
+        states = (
             replace(
                 state,
                 promises=self._book.promises(state.engine, at),
                 asks=self._asks(state.engine, reader, at),
             )
-            for state in states
+            for state in knows.local.states(knows.running, reader, at, told)
         )
+        return knows.rights.seen(states, reader, knows.slots_left(reader))
+
+    def wanted(self, reader: NodeId, at: float) -> tuple[Wanted, ...]:
+        """What waits here, as the document for ``reader`` says it."""
+        knows = self._knows
+        waiting = knows.asking.wanted(knows.queue, reader, knows.local.costs.expected_output, at)
+        return tuple(one for one in waiting if knows.may_know(reader, one.model))
 
     def _asks(self, engine: EngineId, reader: NodeId, at: float) -> bool:
         """Whether ``reader`` has to ask: not if it alone uses the engine, nor if we would not hear it."""
@@ -137,10 +150,13 @@ class Sharing:
         for document, age_s in self._knows.nodes.documents(at):
             if age_s >= self._knows.rules.stale_s:
                 continue
-            given = self._given[document.node]
+            given, rights = self._given[document.node], self._knows.rights
+            left = self._knows.slots_left(document.node)
             for wanted in document.wanted:
                 count = (wanted.yours or wanted.count) - given
-                if wanted.model in models and count > 0:
+                if left is not None:
+                    count = min(count, left)
+                if count > 0 and wanted.model in models and rights.may_use(document.node, wanted.model):
                     yield Wish(
                         origin=document.node,
                         count=count,

@@ -19,7 +19,7 @@ from pairproxy.core.catalogue import is_shown, listing_at, model_name, only_list
 from pairproxy.core.dialects import routes
 from pairproxy.core.documents import Listing
 from pairproxy.core.errors import ReplyTruncated, UpstreamError
-from pairproxy.core.models import EngineId, ModelName, Place
+from pairproxy.core.models import EngineId, ModelName, NodeId, Place
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.proxy import headers
 from pairproxy.proxy.downstream import Downstream
@@ -51,9 +51,14 @@ class Catalogue:
         self.is_merged = is_merged
         self.show = Show(scheduler, route, limits, now)
 
-    def own(self) -> bytes:
-        """What this node's engines list, for peers."""
-        return msgspec.json.encode(self._scheduler.local.catalogue())
+    def own(self, reader: NodeId) -> bytes:
+        """What this node's engines list, for one peer."""
+        scheduler = self._scheduler
+        return msgspec.json.encode(scheduler.rights.catalogue(scheduler.local.catalogue(), reader))
+
+    def may_use(self, peer: NodeId, model: ModelName) -> bool:
+        """Whether a peer may use a model of this node; others do not exist for it."""
+        return self._scheduler.rights.may_use(peer, model)
 
     async def answer(self, request: web.BaseRequest, engine: EngineId, downstream: Downstream) -> bool:
         """Answer a request at the port of ``engine``.

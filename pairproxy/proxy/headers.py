@@ -47,6 +47,7 @@ NODE = "X-Pairproxy-Node"
 ATTEMPTS = "X-Pairproxy-Attempts"
 QUEUE = "X-Pairproxy-Queue-Seconds"
 REFUSED = "X-Pairproxy-Refused"
+PROTOCOL = "X-Pairproxy-Protocol"
 
 
 def to_engine(headers: Iterable[tuple[bytes, bytes]]) -> Headers:

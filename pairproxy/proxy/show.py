@@ -14,7 +14,7 @@ from pairproxy.core import replicas
 from pairproxy.core.catalogue import can_show, shown_model
 from pairproxy.core.documents import CatalogueEntry, Listing
 from pairproxy.core.errors import ModelNotFound, UpstreamError
-from pairproxy.core.models import EngineId, ModelName, Place
+from pairproxy.core.models import EngineId, ModelName, NodeId, Place
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.proxy import headers
 from pairproxy.proxy.body import once, read_body, say_continue
@@ -66,14 +66,20 @@ class Show:
         return True
 
     async def to_peer(
-        self, request: web.BaseRequest, authority_of: Callable[[EngineId], str], downstream: Downstream
+        self,
+        request: web.BaseRequest,
+        peer: NodeId,
+        authority_of: Callable[[EngineId], str],
+        downstream: Downstream,
     ) -> None:
         """Answer a peer for an engine of this node. Raises ModelNotFound, UpstreamError."""
         body = await read_body(request, self._limits)
         engine, model = EngineId(request.headers.get(headers.ENGINE, "")), shown_model(body)
         report = self._scheduler.local.get(engine)
         listed = report.catalogue if report is not None else ()
-        if report is None or not any(one.model == model and can_show(report.kind, one) for one in listed):
+        is_allowed = model is not None and self._scheduler.rights.may_use(peer, model)
+        can_be_shown = any(one.model == model and report and can_show(report.kind, one) for one in listed)
+        if not is_allowed or not can_be_shown:
             raise ModelNotFound("No such model can be shown here.")
         own = (("Host", authority_of(engine)),)
         fields = headers.to_peer(request.raw_headers, body, own, ALSO_TO_PEER)

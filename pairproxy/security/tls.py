@@ -54,6 +54,15 @@ def trust_certificate(context: ssl.SSLContext, der: bytes) -> None:
         raise StoreError("This is not a certificate to trust. Pair with that machine again.") from None
 
 
+def speaks_our_protocol(transport: asyncio.BaseTransport | None) -> bool:
+    """Whether both sides of ``transport`` named the same version of the protocol between nodes.
+
+    TLS itself goes on where they did not.
+    """
+    tls = transport.get_extra_info("ssl_object") if transport is not None else None
+    return tls is not None and tls.selected_alpn_protocol() == ALPN
+
+
 def peer_certificate(transport: asyncio.BaseTransport | None) -> bytes | None:
     """The certificate (DER) that the other side of ``transport`` showed; None without TLS."""
     tls = transport.get_extra_info("ssl_object") if transport is not None else None

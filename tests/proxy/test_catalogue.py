@@ -12,7 +12,7 @@ from pairproxy.engines.catalogue import entries_of
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import FakeEngine
 from tests.support.listings import BENS, COPY, JSON, MINE, NEW, OLD, get, nodes, reply, scene, tags
-from tests.support.node import Node
+from tests.support.node import Node, identity
 from tests.support.running import run_async
 
 # --- merged ---------------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def test_own_is_what_the_engines_reported() -> None:
     async def main() -> None:
         listed = entries_of([ModelName("new:1")], {Listing.TAGS: {ModelName("new:1"): NEW}})
         async with FakeEngine(reply("{}")) as engine, Node(engine, catalogue=listed) as node:
-            told = json.loads(node.catalogue.own())
+            told = json.loads(node.catalogue.own(identity("ben").device_id))
             assert told["node"] == node.id
             assert told["engines"][0]["entries"][0]["tags"] == NEW
 
