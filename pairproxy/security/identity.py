@@ -59,15 +59,15 @@ def load_or_create(home: Path) -> Identity:
     with exclusive(home / _LOCK_FILE):
         key = read_private(key_file, _MOST_BYTES)
         certificate = read_private(certificate_file, _MOST_BYTES)
-        missing = [key, certificate].count(None)
+        absent = [key, certificate].count(None)
         # Unfinished: whoever made them was killed, and nobody has seen them yet.
-        if missing == 2 or (missing and making.exists()):
+        if absent == 2 or (absent and making.exists()):
             write_private(making, b"")
             key, certificate = certificates.make()
             write_private(key_file, key)
             write_private(certificate_file, certificate)
-            missing = 0
-        if not missing and making.exists():
+            absent = 0
+        if not absent and making.exists():
             remove_private(making)
     if key is None or certificate is None:
         missing, present = (key_file, certificate_file) if key is None else (certificate_file, key_file)
