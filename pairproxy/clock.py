@@ -19,6 +19,11 @@ def today() -> int:
     return int(time.time() // _DAY_S)
 
 
+def worked() -> float:
+    """Seconds of CPU time that this thread has used: what something costs, however busy the machine is."""
+    return time.thread_time()
+
+
 class MonotonicClock:
     """The clock of the running system; jumps of the wall clock do not touch it."""
 

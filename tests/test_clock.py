@@ -1,8 +1,9 @@
 """The clock."""
 
+import time
 from datetime import UTC, date, datetime, timedelta
 
-from pairproxy.clock import MonotonicClock, today
+from pairproxy.clock import MonotonicClock, today, worked
 
 
 def test_it_never_goes_back() -> None:
@@ -17,3 +18,13 @@ def test_today_is_the_day_of_the_wall_clock() -> None:
     before = datetime.now(UTC).date()
     day = today()
     assert before <= date(1970, 1, 1) + timedelta(days=day) <= datetime.now(UTC).date()
+
+
+def test_work_is_counted_and_waiting_is_not() -> None:
+    """What a thread computes takes its time; what it sleeps does not."""
+    began = worked()
+    time.sleep(0.05)
+    slept = worked() - began
+    while worked() - began - slept < 0.01:
+        pass
+    assert slept < 0.04

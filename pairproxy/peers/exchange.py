@@ -8,10 +8,12 @@ import asyncio
 import random
 import uuid
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 
 import msgspec
 from aiohttp import web
 
+from pairproxy.clock import worked
 from pairproxy.core.commands import Command
 from pairproxy.core.documents import StateDocument
 from pairproxy.core.events import CatalogueReported, Event, NodeReported, TimePassed
@@ -19,6 +21,7 @@ from pairproxy.core.models import NodeId
 from pairproxy.core.prefix_news import ToldTo
 from pairproxy.core.scheduler import PROTOCOL, Scheduler
 from pairproxy.interfaces import STATE_PATH
+from pairproxy.peers.hearing import Budget, Newest
 from pairproxy.upstreams import Outgoing, Upstream
 
 COALESCE_S = 0.05  # a burst of events is one document
@@ -145,13 +148,20 @@ async def subscribe(
     try:
         if reply.status != 200:
             raise BadDocument(f"it answered {reply.status}")
-        lines = reply.lines(limit)
-        while True:
-            async with asyncio.timeout(silence_s):
-                line = await anext(lines, None)
-            if line is None:
-                return
-            yield read_document(line, peer)
+        async with aclosing(reply.lines(limit)) as lines, Newest(lines, limit) as newest:
+            now = asyncio.get_running_loop().time
+            budget = Budget(now())
+            while True:
+                async with asyncio.timeout(silence_s):
+                    line = await newest.next()
+                if line is None:
+                    return
+                began = worked()
+                yield read_document(line, peer)  # what the reader does with it counts, too
+                pause_s = budget.spend(worked() - began, now())
+                if pause_s:
+                    await asyncio.sleep(pause_s)
+                    newest.skip()
     finally:
         reply.abandon()
 
