@@ -179,7 +179,7 @@ def _is_engine(engine: EngineState) -> bool:
 def _is_replica(state: ReplicaState) -> bool:
     rates = state.rates
     return (
-        _is_name(state.replica.model)
+        _is_model(state.replica.model)
         and 0 <= (state.replica.context_tokens or 0) <= MOST_TOKENS
         and SLOWEST <= rates.prefill <= FASTEST
         and SLOWEST <= rates.decode <= FASTEST
@@ -194,7 +194,7 @@ def _is_promise(promise: Promise) -> bool:
 
 def _is_wanted(wanted: Wanted) -> bool:
     return (
-        _is_name(wanted.model)
+        _is_model(wanted.model)
         and 1 <= wanted.count <= MOST_WAITING
         and wanted.yours >= 0
         and 0.0 <= wanted.prefill_tokens <= MOST_TOKENS
@@ -205,3 +205,8 @@ def _is_wanted(wanted: Wanted) -> bool:
 
 def _is_name(text: str) -> bool:
     return 0 < len(text) <= NAME_CHARACTERS and text.isprintable()
+
+
+def _is_model(text: str) -> bool:
+    """Whether it can be a model's name: a path upwards or a URL is one that somebody hopes is opened."""
+    return _is_name(text) and ".." not in text.split("/") and "://" not in text

@@ -16,6 +16,8 @@ from pairproxy.upstreams import Upstream
 
 TIMEOUT_S = 10.0  # for 4 MiB on a poor wireless link
 PAUSE_S = 2.0  # between two questions: as often as an engine is probed, and it may change with each request
+LONGEST_PAUSE_S = 60.0  # the same for one that never answers in order, doubled up to this
+ASIDE_BYTES = 256 * 1024  # a larger one is taken apart in a thread: megabytes take tens of milliseconds
 
 
 class CatalogueReader:
@@ -36,6 +38,7 @@ class CatalogueReader:
 
     async def run(self) -> None:
         """Ask when there is news, until cancelled. What fails is asked again when the next document comes."""
+        pause_s = PAUSE_S
         while True:
             await self._changed.wait()
             catalogue = await self._ask()
@@ -43,7 +46,8 @@ class CatalogueReader:
             if catalogue is not None:
                 self._held = catalogue.content
                 self._tell(CatalogueReported(self._now(), catalogue))
-            await asyncio.sleep(PAUSE_S)
+            pause_s = PAUSE_S if catalogue is not None else min(pause_s * 2, LONGEST_PAUSE_S)
+            await asyncio.sleep(pause_s)
 
     async def _ask(self) -> NodeCatalogue | None:
         """What the peer tells of itself; None if it does not answer, or with something else."""
@@ -53,5 +57,8 @@ class CatalogueReader:
             )
         except UpstreamError:
             return None
-        catalogue = read_catalogue(body) if status == 200 else None
+        if status != 200:
+            return None
+        is_small = len(body) <= ASIDE_BYTES
+        catalogue = read_catalogue(body) if is_small else await asyncio.to_thread(read_catalogue, body)
         return catalogue if catalogue is not None and catalogue.node == self._node else None

@@ -1,3 +1,4 @@
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -230,3 +231,63 @@ def test_the_replica_each_node_holds_under_a_name_can_be_compared() -> None:
         GPU,
         GPU,
     ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "../x", "a/../b", "..", "a\n", "\x1b[2J", "a\u202eb", "http://x/y", "file:///etc/passwd", "x" * 257],
+)
+def test_a_name_that_is_no_models_costs_its_entry_and_not_the_peer(name: str) -> None:
+    """I14: the other models of the peer, its wants and itself stay."""
+    told = document(B)
+    (engine,) = told.engines
+    (good,) = engine.replicas
+    bad = replace(good, replica=replace(good.replica, model=ModelName(name)))
+    wants = tuple(Wanted(ModelName(model), 1, 1.0, 1.0, 0.0) for model in (name, "m:1"))
+    table = NodeTable()
+    assert table.report(replace(told, engines=(replace(engine, replicas=(bad, good)),), wanted=wants), 0.0)
+    ((kept, _),) = table.documents(0.0)
+    assert kept.engines[0].replicas == (good,)
+    assert [one.model for one in kept.wanted] == ["m:1"]
+
+
+@pytest.mark.parametrize("name", ["hf.co/user/model-GGUF:Q4_K_M", "/models/a.gguf", "a..b", "org/model@v1.0"])
+def test_a_name_that_engines_use_is_kept(name: str) -> None:
+    """Paths and names of repositories are what some engines call their models."""
+    told = document(B)
+    (engine,) = told.engines
+    one = replace(engine.replicas[0], replica=replace(engine.replicas[0].replica, model=ModelName(name)))
+    table = NodeTable()
+    table.report(replace(told, engines=(replace(engine, replicas=(one,)),)), 0.0)
+    assert len(list(table.replicas(ModelName(name)))) == 1
+
+
+def test_a_hundred_thousand_models_cost_a_bounded_part_of_a_second() -> None:
+    """I14: a thousand of each engine are kept, and reading the rest is not worth telling."""
+    told = document(B)
+    (engine,) = told.engines
+    (good,) = engine.replicas
+    many = tuple(
+        replace(good, replica=replace(good.replica, model=ModelName(f"m{number}:1")))
+        for number in range(100_000)
+    )
+    table = NodeTable()
+    began = time.process_time()
+    assert table.report(replace(told, engines=(replace(engine, replicas=many),)), 0.0)
+    assert time.process_time() - began < 0.5
+    ((kept, _),) = table.documents(0.0)
+    assert len(kept.engines[0].replicas) == MAX_REPLICAS
+
+
+@pytest.mark.parametrize("field", ["prefill", "decode", "beta", "load_s"])
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
+def test_impossible_speeds_cost_their_entry(field: str, value: float) -> None:
+    """I14: negative sizes, and numbers that are none, never reach a plan."""
+    told = document(B)
+    (engine,) = told.engines
+    (good,) = engine.replicas
+    bad = replace(good, rates=replace(good.rates, **{field: value}))
+    table = NodeTable()
+    assert table.report(replace(told, engines=(replace(engine, replicas=(bad,)),)), 0.0)
+    ((kept, _),) = table.documents(0.0)
+    assert kept.engines[0].replicas == ()

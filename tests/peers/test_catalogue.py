@@ -146,3 +146,34 @@ def test_one_bad_entry_costs_only_itself() -> None:
             assert engine.entries == good.engines[0].entries
 
     run_async(main())
+
+
+def test_a_peer_that_never_answers_in_order_is_asked_ever_more_rarely() -> None:
+    """I14: megabytes of nonsense every two seconds would be worth sending."""
+
+    async def main() -> None:
+        async with peer({"no": "catalogue"}) as scene:
+            times: list[float] = []
+            now = asyncio.get_running_loop().time
+            while len(times) < 8:
+                scene.reader.hear("something")
+                if scene.asked > len(times):
+                    times.append(now())
+                await asyncio.sleep(0.0005)
+            assert times[-1] - times[0] > 0.001 * 2**6
+
+    run_async(main())
+
+
+def test_a_large_catalogue_is_taken_apart_beside_the_loop() -> None:
+    """I14, F45: what takes long to read holds up nobody's heartbeat, and is told as a small one is."""
+
+    async def main() -> None:
+        large = catalogue(*(f"model-{number}-{'x' * 200}:1" for number in range(900)))
+        assert len(msgspec.json.encode(large)) > module.ASIDE_BYTES
+        async with peer(large) as scene:
+            scene.reader.hear(large.content)
+            await eventually(lambda: len(scene.told) == 1)
+            assert scene.told == [CatalogueReported(7.0, large)]
+
+    run_async(main())
