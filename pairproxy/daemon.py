@@ -209,7 +209,8 @@ class Daemon:
         self._spawn("loop lag", self._lag.run())
         self._spawn("settings", restarting("settings", self._reloading.run))
         self._spawn("speeds", restarting("speeds", self._speeds.run))
-        self._engines.watch(self._dispatcher.tell, self._clock.now, self._spawn, self._speeds.knows)
+        tell, now, continues = self._dispatcher.tell, self._clock.now, self._dispatcher.is_continuing
+        self._engines.watch(tell, now, self._spawn, self._speeds.knows, continues)
         # Clients that come earlier wait in the ports' backlog; answered now, they would hear of no model.
         await self._engines.until_told()
         self._view = self._view_of(file)

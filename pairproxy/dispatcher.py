@@ -60,7 +60,6 @@ class Dispatcher:
         """Seconds on this node's monotonic clock."""
         return self._clock.now()
 
-    @property
     def is_continuing(self) -> bool:
         """Whether replies that lost their node may go on at another one (routing.continuation)."""
         return self._scheduler.rules.continuation

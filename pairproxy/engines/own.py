@@ -28,6 +28,7 @@ from pairproxy.engines.calibrate import (
 from pairproxy.engines.embedded import EmbeddedEngine
 from pairproxy.engines.model_fetch import Progress
 from pairproxy.engines.monitor import EngineMonitor
+from pairproxy.engines.verifying import Verifying
 from pairproxy.interfaces import Engine, Tell
 from pairproxy.upstreams import Upstream
 
@@ -56,6 +57,10 @@ class OwnEngines:
         self._seen: set[EngineId] = set()
         self._measuring: set[EngineId] = set()
         self._told = {engine: asyncio.Event() for engine in self._engines}
+        self._latest: dict[EngineId, EngineReport] = {}
+        self._verifying = Verifying(self.upstream)
+        self._is_continuing: Callable[[], bool] = lambda: False
+        self._spawn: Callable[[str, Any], object] = lambda name, work: None
 
     @property
     def engines(self) -> tuple[Engine, ...]:
@@ -96,12 +101,15 @@ class OwnEngines:
         now: Callable[[], float],
         spawn: Callable[[str, Any], object],
         is_known: Callable[[EngineReport], bool] = lambda report: False,
+        is_continuing: Callable[[], bool] = lambda: False,
     ) -> None:
         """Tell from now on which engines are there and what they serve; tasks are started by ``spawn``.
 
         An engine that may be measured is, before it is told of for the first time, so that nothing runs
-        beside the measurement; unless its speed ``is_known``.
+        beside the measurement; unless its speed ``is_known``. Whether its loaded models go on with a text is
+        asked once it is told of, while ``is_continuing``.
         """
+        self._is_continuing, self._spawn = is_continuing, spawn
 
         def reported(report: EngineReport) -> None:
             is_new = report.engine not in self._seen
@@ -114,6 +122,8 @@ class OwnEngines:
 
         def lost(engine: EngineId) -> None:
             _log.warning("engine %s no longer answers", engine)
+            self._latest.pop(engine, None)
+            self._verifying.forget(engine)
             tell(EngineLost(now(), engine))
 
         spawn("engine monitor", EngineMonitor(self.engines, reported, lost, jitter=random.Random()).run())
@@ -158,10 +168,20 @@ class OwnEngines:
                 tell(SpeedMeasured(now(), report.engine, model, usage, company))
 
     def _tell(self, report: EngineReport, tell: Tell, now: Callable[[], float]) -> None:
+        self._latest[report.engine] = report
         replicas = with_aliases(report.replicas, self._aliases[report.engine])
         self._warn_of_aliases(report.engine, {replica.called for replica, _ in replicas})
-        tell(EngineReported(now(), dataclasses.replace(report, replicas=replicas)))
+        told = dataclasses.replace(report, replicas=replicas)
+        told = dataclasses.replace(told, continuing=self._verifying.continuing(told))
+        tell(EngineReported(now(), told))
         self._told[report.engine].set()
+        if self._is_continuing() and self._verifying.has_to_ask(report):
+            self._spawn(f"verify {report.engine}", self._verify(report, tell, now))
+
+    async def _verify(self, report: EngineReport, tell: Tell, now: Callable[[], float]) -> None:
+        await self._verifying.ask(report)
+        if (latest := self._latest.get(report.engine)) is not None:
+            self._tell(latest, tell, now)
 
     def _warn_of_aliases(self, engine: EngineId, served: set[str | None]) -> None:
         """Say once of each alias that it does nothing, for a mistyped name would do nothing in silence."""

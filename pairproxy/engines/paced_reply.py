@@ -31,6 +31,8 @@ _WORDS = (
     "garden",
 )  # fmt: skip
 
+_OWN_WORDS = re.compile(rf"(?:{'|'.join(_WORDS)})(?: (?:{'|'.join(_WORDS)}))*\Z")
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -43,13 +45,18 @@ class Question:
     is_streaming: bool
     has_usage: bool  # a stream ends with a record of usage
     use_cache: bool
+    begun: str = ""  # the end of ``prompt`` that holds the beginning of the reply
+    said: int = 0  # words in that
 
     def words(self) -> Iterator[str]:
         """The reply, one token each: the same for the same prompt, another for another."""
-        seed = hashlib.sha256(self.prompt.encode("utf-8", "surrogatepass")).digest()
+        asked = self.prompt[: len(self.prompt) - len(self.begun)]
+        seed = hashlib.sha256(asked.encode("utf-8", "surrogatepass")).digest()
         chooser = random.Random(seed)
-        for number in range(self.output_tokens):
-            yield ("" if number == 0 else " ") + chooser.choice(_WORDS)
+        for number in range(self.said + self.output_tokens):
+            word = ("" if number == 0 else " ") + chooser.choice(_WORDS)
+            if number >= self.said:
+                yield word
 
     def pieces(self, size: int) -> Iterator[tuple[str, int]]:
         """The reply in pieces of ``size`` tokens, with the number in each; the first is a single token."""
@@ -63,16 +70,17 @@ class Question:
 def read_question(body: dict[str, Any], *, is_chat: bool) -> Question:
     """Read a body of /v1/chat/completions or /v1/completions. Raises BadRequest."""
     prompt, last = _chat_prompt(body) if is_chat else (_plain_prompt(body),) * 2
+    begun, said = _begun(body, prompt, is_chat=is_chat)
     limits = (field(body, key, int) for key in _LIMIT_KEYS)
     given = next((limit for limit in limits if limit is not None), -1)
     limit = max(given, 1) if given >= 0 else None  # below 0: none; of 0 llama.cpp makes one token
     wish = _WISHED_LENGTH.search(last)
-    wished = int(wish[1]) if wish and not field(body, "ignore_eos", bool) else None
+    wished = max(int(wish[1]) - said, 1) if wish and not field(body, "ignore_eos", bool) else None
     room = CONTEXT_TOKENS - count_tokens(prompt)
     if room <= 0:
         raise BadRequest(f"the prompt exceeds the context size ({CONTEXT_TOKENS} tokens); send a shorter one")
     allowed = min(limit or room, room)
-    natural = wished if wished is not None else (allowed if limit else DEFAULT_OUTPUT_TOKENS)
+    natural = wished if wished is not None else (allowed if limit else max(DEFAULT_OUTPUT_TOKENS - said, 1))
     is_cut = allowed < natural or (wished is None and bool(limit))
     options = field(body, "stream_options", dict) or {}
     return Question(
@@ -83,6 +91,8 @@ def read_question(body: dict[str, Any], *, is_chat: bool) -> Question:
         is_streaming=field(body, "stream", bool) or False,
         has_usage=field(options, "include_usage", bool) or False,
         use_cache=field(body, "cache_prompt", bool) is not False,
+        begun=begun,
+        said=said,
     )
 
 
@@ -166,7 +176,21 @@ def _chat_prompt(body: dict[str, Any]) -> tuple[str, str]:
     ]
     tools = body.get("tools")
     head = chat_text("tools", json.dumps(tools)) if tools else ""
-    return head + "".join(chat_text(role, text) for role, text in texts), texts[-1][1] if texts else ""
+    asked = texts[:-1] if len(texts) > 1 and texts[-1][0] == "assistant" else texts
+    return head + "".join(chat_text(role, text) for role, text in texts), asked[-1][1] if asked else ""
+
+
+def _begun(body: dict[str, Any], prompt: str, *, is_chat: bool) -> tuple[str, int]:
+    """The end of a prompt that is the beginning of the reply to what stands before, and its words.
+
+    Like llama.cpp it goes on with a last message of the assistant; a text goes on in its own words.
+    """
+    if is_chat:
+        last = objects(body["messages"], "messages")[-1:]
+        text = _content(last[0].get("content")) if last and last[0].get("role") == "assistant" else ""
+        return (chat_text("assistant", text), len(text.split())) if text else ("", 0)
+    found = _OWN_WORDS.search(prompt)
+    return (found[0], len(found[0].split())) if found else ("", 0)
 
 
 def _plain_prompt(body: dict[str, Any]) -> str:

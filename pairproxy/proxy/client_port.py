@@ -115,7 +115,7 @@ class ClientPort(Port):
             await self._unload(request, body, asked.model, downstream)
             return
         going: Continuation | None = None
-        if self._dispatcher.is_continuing:
+        if self._dispatcher.is_continuing():
             read = partial(continuation_of, asked, body, self._dispatcher.now)
             going = await aside(body, read, is_coded=False)
         relayed = None if going is None else going.relay

@@ -62,6 +62,11 @@ class Splicer:
         return self._tokens
 
     @property
+    def text(self) -> str:
+        """What the client has of a reply that is plain text; "" if it is more than that."""
+        return "".join(self._text)
+
+    @property
     def rest_path(self) -> str:
         """Where to ask for the rest."""
         return self._asked.rest_path
