@@ -190,6 +190,7 @@ class Peering:
         known = next((link for link in self.book.links if link.node == record.node), None)
         if known is not None:
             known.name = record.name
+            known.doubt()  # it may have been paired anew, and is asked rarely as long as it refuses us
         elif record.i_may_use:
             self._follow(self.book.add(record))
 

@@ -18,6 +18,7 @@ from pairproxy.peers.addresses import (
     parse_address,
 )
 from pairproxy.peers.announcement import FORGET_S, HINT_CHARACTERS
+from pairproxy.peers.exchange import needs_update
 from pairproxy.peers.link import PeerLink
 from pairproxy.peers.remembered import AddressMemory
 from pairproxy.security.trust import PeerRecord
@@ -49,7 +50,7 @@ class PeerBook:
         self._links: dict[NodeId, PeerLink] = {}
         self._unpaired: dict[str, tuple[float, str]] = {}
         self._static: list[Address] = []
-        self._here: frozenset[interfaces.Link] = frozenset()
+        self._here: frozenset[interfaces.Link] | None = None
 
     @property
     def links(self) -> tuple[PeerLink, ...]:
@@ -69,7 +70,7 @@ class PeerBook:
     def add(self, record: PeerRecord) -> PeerLink:
         """Take a peer in; the caller runs its link."""
         node = record.node
-        addresses = PeerAddresses(lambda host: interfaces.shares_network(self._here, host))
+        addresses = PeerAddresses(lambda host: interfaces.shares_network(self._here or (), host))
         if self._memory is not None:
             addresses.remember(self._memory.of(node))
         for text in reversed(record.addresses):
@@ -138,7 +139,8 @@ class PeerBook:
         if link is None:
             self._saw(short, f"speaks protocol {protocol}: needs update")
         elif not link.is_up:
-            link.problem = f"it announces protocol {protocol}; update the older one"
+            number = int(protocol) if protocol.isdecimal() and len(protocol) < 10 else 0
+            link.problem = needs_update(number)
 
     def goodbye(self, short: str) -> None:
         """Somebody, perhaps the node itself, said that it is gone: a reason to look, and no more."""
@@ -156,6 +158,7 @@ class PeerBook:
         if link is not None:
             for port in reversed(link.addresses.ports()[:2]):
                 link.addresses.add(Address(host, port, INBOUND))
+            link.retry()
 
     def add_everywhere(self, host: str, port: int) -> None:
         """An address from the settings: it may be any peer's."""
@@ -172,12 +175,12 @@ class PeerBook:
     def network_changed(self, here: frozenset[interfaces.Link]) -> None:
         """This machine has these addresses now, or woke up: every path is tried again at once."""
         was, self._here = self._here, here
+        if was is None:
+            return  # the start is no change
+        gone = {one.address for one in was} - {one.address for one in here}
         for link in self._links.values():
-            gone = {one.address for one in was} - {one.address for one in here}
-            if gone:
-                link.upstream.drop(lambda connection, gone=gone: connection.local_host in gone)  # type: ignore[misc]
-            if was or not here:
-                link.wake()
+            link.upstream.drop(lambda connection: connection.local_host in gone)
+            link.wake()
 
     # --- inside -----------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import asyncio
 import random
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import msgspec
 from aiohttp import web
@@ -16,19 +16,29 @@ from aiohttp import web
 from pairproxy.clock import worked
 from pairproxy.core.commands import Command
 from pairproxy.core.documents import StateDocument
+from pairproxy.core.errors import PeerNotTrusted, PeerRevoked, ProtocolDiffers, UseNotAllowed
 from pairproxy.core.events import CatalogueReported, Event, NodeReported, TimePassed
 from pairproxy.core.models import NodeId
 from pairproxy.core.prefix_news import ToldTo
 from pairproxy.core.scheduler import PROTOCOL, Scheduler
 from pairproxy.interfaces import STATE_PATH
 from pairproxy.peers.hearing import Budget, Newest
-from pairproxy.upstreams import Outgoing, Upstream
+from pairproxy.upstreams import Outgoing, Reply, Upstream
 
 COALESCE_S = 0.05  # a burst of events is one document
 PRESSING_S = (
     0.002  # the same, where the reader waits for the news to act: a slot is wanted of it, or promised it
 )
 JITTER = 0.1  # so that nodes do not publish in step
+
+_REFUSED, _PROTOCOL = b"x-pairproxy-refused", b"x-pairproxy-protocol"
+_WHY = {
+    PeerRevoked.__name__: "it no longer trusts this machine; pair the two again to use it",
+    PeerNotTrusted.__name__: "it does not trust this machine; pair the two again to use it",
+    UseNotAllowed.__name__: "its owner does not let this machine use it; ask for that right there",
+    ProtocolDiffers.__name__: "it speaks another protocol; update pairproxy on the older of the two machines",
+}
+"""What the reasons of a refusal mean to the one who is refused (core.errors)."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(StateDocument).decode
@@ -135,19 +145,24 @@ class BadDocument(Exception):
     """A peer published something that is not a state document of its own, or of another protocol."""
 
 
+class Unwelcome(BadDocument):
+    """A peer is there and gives this node nothing, until a person does something about it."""
+
+
 async def subscribe(
     upstream: Upstream, peer: NodeId, silence_s: float, limit: int
 ) -> AsyncIterator[StateDocument]:
     """Every document a peer publishes, as it comes.
 
     Raises UpstreamError when it cannot be reached or the stream ends, TimeoutError after ``silence_s``
-    without a document, BadDocument for one that is not this peer's. ``limit`` bounds a document, in bytes.
+    without a document, BadDocument for one that is not this peer's, Unwelcome where the peer refuses us.
+    ``limit`` bounds a document, in bytes.
     """
     async with asyncio.timeout(silence_s):
         reply = await upstream.send(Outgoing("GET", STATE_PATH, ((b"Host", b"pairproxy"),), None))
     try:
         if reply.status != 200:
-            raise BadDocument(f"it answered {reply.status}")
+            raise _refused(reply)
         async with aclosing(reply.lines(limit)) as lines, Newest(lines, limit) as newest:
             now = asyncio.get_running_loop().time
             budget = Budget(now())
@@ -167,15 +182,45 @@ async def subscribe(
 
 
 def read_document(line: bytes, peer: NodeId) -> StateDocument:
-    """A peer's document. Raises BadDocument for anything else."""
+    """A peer's document. Raises BadDocument for anything else, Unwelcome for one of another protocol."""
     try:
         document = _decode(line)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError):
+        _refuse_other_protocol(line)
         raise BadDocument("its document cannot be read") from None
     if document.node != peer:
         raise BadDocument("its document names another node")
     if document.protocol != PROTOCOL:
-        raise BadDocument(
-            f"it speaks protocol {document.protocol}, this node {PROTOCOL}; update the older one"
-        )
+        raise Unwelcome(needs_update(document.protocol))
     return document
+
+
+def needs_update(protocol: int) -> str:
+    """Which of the two needs an update, where a peer speaks another protocol."""
+    if protocol < PROTOCOL:
+        return f"it needs an update of pairproxy: it speaks protocol {protocol}, this machine {PROTOCOL}"
+    return f"this machine needs an update of pairproxy: it speaks protocol {PROTOCOL}, that one {protocol}"
+
+
+class _Protocol(msgspec.Struct):
+    """What every version of the document has."""
+
+    protocol: int
+
+
+def _refuse_other_protocol(line: bytes) -> None:
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        protocol = msgspec.json.decode(line, type=_Protocol).protocol
+        if protocol != PROTOCOL:
+            raise Unwelcome(needs_update(protocol))
+
+
+def _refused(reply: Reply) -> BadDocument:
+    """What a peer means that answers the question for its documents with something else."""
+    values = {name.lower(): value.decode("latin-1") for name, value in reply.headers}
+    reason, protocol = values.get(_REFUSED, ""), values.get(_PROTOCOL, "")
+    if reason == ProtocolDiffers.__name__ and protocol.isdecimal() and int(protocol[:9]) != PROTOCOL:
+        return Unwelcome(needs_update(int(protocol[:9])))
+    if reason in _WHY:
+        return Unwelcome(_WHY[reason])
+    return BadDocument(f"it answered {reply.status}")

@@ -20,7 +20,7 @@ from pairproxy.interfaces import Tell
 from pairproxy.peers.addresses import STATIC, Address, PeerAddresses
 from pairproxy.peers.catalogue import CatalogueReader
 from pairproxy.peers.dialling import race, resolved
-from pairproxy.peers.exchange import BadDocument, read_document, subscribe
+from pairproxy.peers.exchange import BadDocument, Unwelcome, read_document, subscribe
 from pairproxy.upstreams import Upstream
 
 _log = logging.getLogger(__name__)
@@ -66,8 +66,9 @@ class PeerLink:
         self._patience: asyncio.Timeout | None = None  # with the connection that is followed now
         self._is_renewing = False
         self._is_leaving = False
-        self._least_pause_s = 0.0
+        self._least_pause_s = self._usual_pause_s = 0.0
         self._doubt = asyncio.Event()
+        self._retry = asyncio.Event()
 
     # --- what others tell -------------------------------------------------------------------------------
 
@@ -80,6 +81,11 @@ class PeerLink:
         """This machine slept, or its network changed: what is open may be dead, and is not used again."""
         self.upstream.drop_idle()
         self.doubt()
+
+    def retry(self) -> None:
+        """A person changed something, or the peer itself called: also one that refused us is asked again."""
+        self._retry.set()
+        self.addresses.news.set()
 
     def hear_refusal(self, body: bytes) -> None:
         """Take in the document that came with a refusal; one that cannot be read says nothing."""
@@ -107,7 +113,7 @@ class PeerLink:
         pause_s, gone_at = RETRY_FIRST_S, loop.time()
         while True:
             self.addresses.news.clear()
-            self._least_pause_s = 0.0
+            self._least_pause_s = self._usual_pause_s = 0.0
             has_path = self._is_renewing or await self._reach()
             if has_path and await self._follow():
                 pause_s, gone_at = RETRY_FIRST_S, loop.time()
@@ -115,7 +121,7 @@ class PeerLink:
                 continue
             self._lose()
             longest_s = RETRY_LONGEST_S if loop.time() - gone_at < LONG_GONE_S else RETRY_RARELY_S
-            await self._pause(max(min(pause_s, longest_s), self._least_pause_s))
+            await self._pause(max(min(pause_s, longest_s), self._least_pause_s, self._usual_pause_s))
             pause_s = min(pause_s * 2, longest_s)
 
     async def _reach(self) -> bool:
@@ -185,8 +191,16 @@ class PeerLink:
         except UpstreamError as error:
             self.problem = error.sentence
         except BadDocument as error:
+            is_unwelcome = isinstance(error, Unwelcome)
+            if is_unwelcome and not self.is_up and self.problem != str(error):
+                _log.warning("peer %s cannot be used: %s", self.name, error)
             self.problem = str(error)
-            self._least_pause_s = RETRY_LONGEST_S
+            if is_unwelcome:
+                self._usual_pause_s = (
+                    RETRY_RARELY_S  # until somebody does something about it, and hints at it
+                )
+            else:
+                self._least_pause_s = RETRY_LONGEST_S
             return False
         except TimeoutError:
             if self._is_renewing:
@@ -270,8 +284,13 @@ class PeerLink:
     async def _pause(self, seconds: float) -> None:
         """Wait before the next round. A hint shortens that, but no flood of them makes us dial for ever."""
         seconds *= random.uniform(0.8, 1.2)
-        least_s = min(seconds, max(HINTED_S, self._least_pause_s))
+        least_s = min(seconds, HINTED_S)
+        self._retry.clear()
         await asyncio.sleep(least_s)
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds - least_s):
+            async with asyncio.timeout(self._least_pause_s - least_s):
+                await self._retry.wait()
+                return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds - max(least_s, self._least_pause_s)):
                 await self.addresses.news.wait()

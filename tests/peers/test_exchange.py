@@ -15,7 +15,7 @@ from pairproxy.core.models import NodeId
 from pairproxy.core.prefix_news import mark_of
 from pairproxy.core.scheduler import PROTOCOL
 from pairproxy.peers import exchange
-from pairproxy.peers.exchange import BadDocument, Publisher, read_document, subscribe
+from pairproxy.peers.exchange import BadDocument, Publisher, Unwelcome, read_document, subscribe
 from pairproxy.proxy.listening import bind, port_of
 from pairproxy.proxy.server import Port
 from pairproxy.upstreams import Upstream
@@ -73,7 +73,9 @@ def test_documents_are_heard_as_they_come_however_they_are_cut() -> None:
         (b"[" * 100_000 + b"\n", "cannot be read"),
         (b"\xff\xfe\n", "cannot be read"),
         (line(dataclasses.replace(GOOD, node=NodeId("c"))), "names another node"),
-        (line(dataclasses.replace(GOOD, protocol=PROTOCOL + 1)), "update the older one"),
+        (line(dataclasses.replace(GOOD, protocol=PROTOCOL + 1)), "this machine needs an update"),
+        (line(dataclasses.replace(GOOD, protocol=PROTOCOL - 1)), "it needs an update"),
+        (b'{"protocol":%d,"all":"else is new"}\n' % (PROTOCOL + 1), "this machine needs an update"),
     ],
 )
 def test_what_is_not_its_document_is_refused_with_a_reason(sent: bytes, why: str) -> None:
@@ -86,6 +88,38 @@ def test_another_answer_than_a_stream_is_refused() -> None:
     """A peer that has forgotten us answers 403."""
     with pytest.raises(BadDocument, match="403"):
         run_async(heard(json_reply({"error": "no"}, 403)))
+
+
+def refusal(reason: str, protocol: int = PROTOCOL) -> Script:
+    """A peer's answer that says why."""
+    head = f"HTTP/1.1 403 Forbidden\r\nX-Pairproxy-Refused: {reason}\r\nX-Pairproxy-Protocol: {protocol}\r\n"
+    return raw(head.encode() + b"Content-Length: 0\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        (refusal("PeerRevoked"), "it no longer trusts this machine; pair the two again"),
+        (refusal("PeerNotTrusted"), "it does not trust this machine; pair the two again"),
+        (refusal("UseNotAllowed"), "its owner does not let this machine use it"),
+        (refusal("ProtocolDiffers", PROTOCOL + 1), "this machine needs an update"),
+        (refusal("ProtocolDiffers", PROTOCOL - 1), "it needs an update"),
+        (refusal("ProtocolDiffers", -1), "update pairproxy on the older"),
+    ],
+)
+def test_a_peer_that_gives_us_nothing_says_why(script: Script, why: str) -> None:
+    """F42, F41: with what a person can do about it."""
+    with pytest.raises(Unwelcome, match=why):
+        run_async(heard(script))
+
+
+def test_what_a_newer_peer_tells_beside_is_left_out() -> None:
+    """F42: within one protocol fields that are not known do no harm, missing ones have defaults."""
+    newer = line(GOOD).replace(b'{"node"', b'{"new":{"field":[1]},"node"', 1)
+    assert read_document(newer, GOOD.node) == GOOD
+    least = {"node": "b", "name": "b", "protocol": PROTOCOL, "epoch": "1", "sequence": 1}
+    old = msgspec.json.encode({**least, "is_draining": False, "waiting": 0, "engines": []})
+    assert read_document(old, NodeId("b")).wanted == ()
 
 
 def test_a_document_without_end_is_cut_off() -> None:

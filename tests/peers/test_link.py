@@ -177,6 +177,27 @@ def test_a_peer_that_says_nonsense_is_not_there(script: Script, problem: str) ->
     run_async(scene())
 
 
+def test_a_peer_that_refuses_us_is_asked_rarely(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F41: what to do about it is shown, and told once; when somebody did it, we hear soon."""
+
+    async def scene() -> None:
+        revoked = b"HTTP/1.1 403 Forbidden\r\nX-Pairproxy-Refused: PeerRevoked\r\nContent-Length: 0\r\n\r\n"
+        async with FakeEngine(raw(revoked)) as peer, linked(address(peer.port)) as (link, _):
+            await eventually(lambda: "pair the two again" in (link.problem or ""))
+            peer.script = raw(chunked_head() + LINE, then="hang")
+            assert len(peer.requests) == 1
+            link.doubt()
+            await eventually(lambda: link.is_up)
+            assert len(peer.requests) == 2
+
+    monkeypatch.setattr(link_module, "HINTED_S", 0.3)
+    with caplog.at_level("WARNING"):
+        run_async(scene())
+    assert caplog.text.count("cannot be used: it no longer trusts this machine") == 1
+
+
 def test_a_peer_that_begins_to_say_nonsense_is_lost() -> None:
     """One good document does not keep it up."""
 
