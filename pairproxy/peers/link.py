@@ -75,7 +75,7 @@ class PeerLink:
     def doubt(self) -> None:
         """Something speaks against the peer or its path: see at once. Harmless however often it is said."""
         self._doubt.set()
-        self.addresses.news.set()
+        self.retry()
 
     def wake(self) -> None:
         """This machine slept, or its network changed: what is open may be dead, and is not used again."""
