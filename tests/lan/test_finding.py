@@ -1,0 +1,230 @@
+"""Where peers are: found by real multicast, and again whatever becomes of addresses, cards and networks."""
+
+import signal
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.lan.conftest import Figure, Network
+from tests.support.daemons import until
+from tests.support.lan_bursts import Burst, at_rest, until_back, until_gone, until_used
+from tests.support.lan_nodes import PEER_PORT, LanDaemons, LanNode, lan_settings
+
+Told = Callable[[Figure], None]
+HEARTBEAT_S = 0.5
+MDNS = "udp dport 5353"
+BUDGET_PER_S = 5.0  # packets for each ordered pair of nodes: a document, its acknowledgement, room for TLS
+BUDGET_S = 4.0
+MDNS_BUDGET = (
+    24  # packets to others in BUDGET_S: a browser asks 0, 1, 5 and 14 s after its start, then no more
+)
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+
+
+def couple(
+    network: Network, *names: str, text: str = "", **options: bool
+) -> tuple[LanDaemons, list[LanNode]]:
+    """Two paired nodes (or those of these names) on a LAN with these settings, started and connected."""
+    daemons = prepared(network, *names, text=text, **options)
+    nodes = daemons.begin(*(names or ("anna", "ben")))
+    daemons.until_connected()
+    return daemons, nodes
+
+
+def prepared(network: Network, *names: str, text: str = "", **options: bool) -> LanDaemons:
+    """The same, not started."""
+    names = names or ("anna", "ben")
+    daemons = network(*names, **options)
+    for name in names:
+        daemons.home(name, text or lan_settings(heartbeat_s=HEARTBEAT_S))
+    daemons.pair(*names)
+    return daemons
+
+
+def test_three_machines_meet_and_share_and_lose_nothing(network: Network, told: Told) -> None:
+    """Found by multicast at their LAN addresses; one is cut off in mid-burst, every request is answered."""
+    text = lan_settings(heartbeat_s=0.3)
+    _, (anna, ben, cara) = couple(network, "anna", "ben", "cara", text=text)
+    for node in (anna, ben, cara):
+        for other in {anna.id: anna, ben.id: ben, cara.id: cara}.values():
+            if other is not node:
+                view = node.view_of(other)
+                assert (view.is_up, view.address) == (True, f"{other.here.address}:{PEER_PORT}")
+    burst = Burst(anna, "burst", tokens=60).send(4, stream=False)
+    burst.until_runs_on(ben, cara, has_first_byte=False)
+    began_at = time.monotonic()
+    ben.here.cut()
+    noticed_s = until_gone(anna, ben, began_at)
+    seen = burst.seen()
+    told(Figure("three machines, one is cut off", seen.asked, seen.whole, seen.broken, seen.lost, noticed_s))
+    assert seen.whole == 4
+
+
+@pytest.mark.slow
+def test_a_new_address_is_found(network: Network, told: Told) -> None:
+    """F26: after a change of address (DHCP) the node is reached at the new one, and works as before."""
+    _, (anna, ben) = couple(network)
+    burst = Burst(anna, "burst").send(2)
+    burst.until_runs_on(ben)
+    began_at = time.monotonic()
+    ben.here.move_to("10.77.0.99")
+    wanted = f"10.77.0.99:{PEER_PORT}"
+    until(lambda: anna.view_of(ben).is_up and anna.view_of(ben).address == wanted, "ben at his new address")
+    found_s = time.monotonic() - began_at
+    seen = burst.seen()
+    told(Figure("F26 new address (noticed: used)", seen.asked, seen.whole, seen.broken, seen.lost, found_s))
+    assert seen.lost == 0
+    assert seen.broken <= 1
+    until_back(ben, anna, time.monotonic())
+    until_used(anna, ben)
+    at_rest(anna, ben)
+
+
+@pytest.mark.slow
+def test_of_two_paths_one_dies(network: Network, told: Told) -> None:
+    """F24 F27: a peer on two networks is one peer; when the path in use dies the other one is taken."""
+    daemons = prepared(network)
+    for host in daemons.lan.hosts:
+        daemons.lan.add_interface(host, "eth1", f"10.88.0.{host.number}/24", "br9")
+    anna, ben = daemons.begin("anna", "ben")
+    daemons.until_connected()
+    assert [len(node.status().nodes) for node in (anna, ben)] == [2, 2]
+    burst = Burst(anna, "burst").send(2)
+    burst.until_runs_on(ben)
+    began_at, used = time.monotonic(), str(anna.view_of(ben).address)
+    for host in (anna.here, ben.here):
+        if used.startswith("10.77."):
+            host.cut()
+        else:
+            daemons.lan.switch.ip(f"link set br9p{host.number} nomaster")
+    until(lambda: anna.view_of(ben).is_up and anna.view_of(ben).address != used, "the other path is used")
+    changed_s = time.monotonic() - began_at
+    seen = burst.seen()
+    told(Figure("F27 one of two paths dies", seen.asked, seen.whole, seen.broken, seen.lost, changed_s))
+    assert seen.lost == 0
+    assert seen.broken <= 1
+    until_used(anna, ben)
+    assert [len(node.status().nodes) for node in (anna, ben)] == [2, 2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["remembered", "static"])
+def test_without_multicast_peers_are_found(network: Network, told: Told, how: str) -> None:
+    """F28: a VPN that carries unicast only: by the addresses of the last life, or by one in the settings."""
+    static = ["10.77.0.1", f"10.77.0.2:{PEER_PORT}"] if how == "static" else []
+    text = lan_settings(heartbeat_s=HEARTBEAT_S, peers={"static": static})
+    daemons = prepared(network, text=text)
+    if how == "remembered":
+        nodes = daemons.begin("anna", "ben")
+        daemons.until_connected()
+        assert [node.stop() for node in nodes] == [0, 0]
+        daemons.nodes.clear()
+    daemons.lan.block_multicast()
+    anna, ben = daemons.begin("anna", "ben")
+    began_at = time.monotonic()
+    daemons.until_connected()
+    seen = Burst(anna, "burst", tokens=60).send(4).seen()
+    found_s = time.monotonic() - began_at
+    told(Figure(f"F28 no multicast, {how}", seen.asked, seen.whole, seen.broken, seen.lost, found_s))
+    assert seen.whole == 4
+    assert {anna.view_of(ben).found_by, ben.view_of(anna).found_by} <= {how, "inbound"}
+
+
+@pytest.mark.slow
+def test_a_lost_announcement_is_made_up_for(network: Network, told: Told) -> None:
+    """F21: nobody heard ben's first words; asking again and being called is enough for both to meet."""
+    daemons = prepared(network)
+    daemons.begin("anna")
+    daemons.lan.block_multicast()
+    anna, ben = daemons.nodes[0], daemons.begin("ben")[0]
+    assert isinstance(anna, LanNode)
+    time.sleep(2.0)  # this is how long the network eats what it should carry
+    assert not anna.view_of(ben).is_up
+    daemons.lan.filter()
+    began_at = time.monotonic()
+    daemons.until_connected()
+    told(Figure("lost announcement (noticed: met)", 0, 0, 0, 0, time.monotonic() - began_at))
+
+
+@pytest.mark.slow
+def test_link_local_addresses_are_enough(network: Network, told: Told) -> None:
+    """F30: two machines with a cable and nothing else, no IPv4 at all: they meet and share."""
+    _, (anna, ben) = couple(network, has_ipv4=False)
+    assert str(anna.view_of(ben).address).startswith("[fe80::")
+    burst = Burst(anna, "burst", tokens=60).send(4)
+    burst.until_runs_on(ben)
+    seen = burst.seen()
+    told(Figure("F30 link-local IPv6 only", seen.asked, seen.whole, seen.broken, seen.lost, None))
+    assert seen.whole == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("years", [-20, 20])
+def test_a_wrong_clock_locks_nobody_out(network: Network, told: Told, years: int) -> None:
+    """F20: a machine whose clock is wrong by twenty years is found, trusted and used like any other."""
+    if FAKETIME is None:
+        pytest.skip("a wrong clock needs the package faketime")
+    daemons = prepared(network)
+    clock = {"LD_PRELOAD": str(FAKETIME), "FAKETIME": f"{years:+d}y", "DONT_FAKE_MONOTONIC": "1"}
+    daemons.launch("ben", **clock)
+    (anna,) = daemons.begin("anna")
+    daemons.until_connected()
+    ben = daemons.nodes[0]
+    assert isinstance(ben, LanNode)
+    seen = Burst(anna, "burst", tokens=60).send(4).seen()
+    told(Figure(f"F20 clock {years:+d} years", seen.asked, seen.whole, seen.broken, seen.lost, None))
+    assert seen.whole == 4
+    until_used(anna, ben)
+    assert time.strftime("%Y") not in {line[:4] for line in ben.log.splitlines()}, "its clock was wrong"
+
+
+@pytest.mark.slow
+def test_a_machine_sleeps_and_wakes(network: Network, told: Told) -> None:
+    """F29: asleep it is missed, awake it is back within seconds on both sides; what was open ends once."""
+    _, (anna, ben) = couple(network)
+    theirs = Burst(ben, "theirs", tokens=100).send(2)
+    theirs.until_runs_on(anna)
+    ben.here.unplug()
+    ben.here.signal_all(signal.SIGSTOP)
+    until_gone(anna, ben, time.monotonic())
+    at_rest(anna)
+    woken_at = time.monotonic()
+    ben.here.plug()
+    ben.here.signal_all(signal.SIGCONT)
+    back_s = until_back(anna, ben, woken_at)
+    until_back(ben, anna, woken_at)
+    seen = theirs.seen()
+    told(Figure("F29 sleep (noticed: awake)", seen.asked, seen.whole, seen.broken, seen.lost, back_s))
+    assert seen.lost == 0
+    assert seen.broken <= 1
+    until_used(anna, ben)
+    until_used(ben, anna)
+
+
+@pytest.mark.slow
+def test_an_idle_network_is_nearly_silent(network: Network, told: Told) -> None:
+    """At rest there are a few questions of mDNS and no more packets of heartbeats than were budgeted."""
+    text = lan_settings(heartbeat_s=1.0)
+    daemons, nodes = couple(network, "anna", "ben", "cara", text=text)
+    at_rest(*nodes)
+    time.sleep(2.0)  # the last of the start: records are announced a second time after one second
+    daemons.lan.filter(f"{MDNS} counter")
+    before = daemons.lan.forwarded()
+    time.sleep(BUDGET_S)  # this is the measurement
+    per_s = (daemons.lan.forwarded() - before) / BUDGET_S
+    multicast = counted(daemons)
+    told(Figure(f"idle: {per_s:.1f} packets/s of three nodes, mDNS {multicast}", 0, 0, 0, 0, None))
+    assert per_s <= 6 * BUDGET_PER_S
+    assert multicast <= MDNS_BUDGET
+    with daemons.lan["anna"].new_socket(kind=socket.SOCK_DGRAM) as sock:
+        sock.sendto(b"x", ("224.0.0.251", 5353))
+    assert counted(daemons) >= multicast + 2, "it counts, once for each other host"
+
+
+def counted(daemons: LanDaemons) -> int:
+    """What the counter of the switch's filter says, in packets."""
+    table = daemons.lan.switch.run("nft", "list", "table", "bridge", "lan")
+    return int(table.partition("counter packets ")[2].split()[0])
