@@ -1,11 +1,15 @@
 """One attempt that is taken back: the block ends, unless its reply is here already."""
 
 import asyncio
+from functools import partial
+
+import pytest
 
 from pairproxy.attempt import Attempt
-from pairproxy.core.errors import Moved, UpstreamBusy
+from pairproxy.core.errors import Moved, NodeGone, ReplyTruncated, UpstreamBusy
 from pairproxy.core.models import Outcome
 from tests.support.bridge import DONE, HERE, THERE, bridge, fail, hang, succeed
+from tests.support.fake_engine import eventually
 from tests.support.running import run_async
 
 
@@ -66,5 +70,84 @@ def test_the_place_that_a_request_was_taken_back_from_may_still_better_an_answer
             first, second, third = await one.run("r", move, busy, succeed)
             assert first == third != second
             assert resorts == [(1, False)]
+
+    run_async(main())
+
+
+async def break_after(attempt: Attempt, tokens: int | None) -> None:
+    """A reply that breaks with so many tokens delivered; None: nobody could go on with it."""
+    attempt.is_sent = True
+    attempt.first_byte()
+    attempt.delivered = lambda: tokens
+    raise ReplyTruncated("It broke.")
+
+
+def test_a_reply_that_breaks_goes_round_to_a_place_that_goes_on() -> None:
+    """The loop yields one more attempt for the rest; the record knows both."""
+
+    async def main() -> None:
+        async with bridge() as one:
+            one.hear_of_peer(continues=True)
+            one.report(continues=True)
+            first, second = await one.run("r", partial(break_after, tokens=3), succeed)
+            assert {first, second} == {HERE, THERE}
+            assert [attempt.end for attempt in one.record.attempts] == ["broken", "done"]
+            assert (one.record.outcome, one.record.continued) == (Outcome.DONE, 1)
+            assert one.record.usage.output_tokens == 4
+
+    run_async(main())
+
+
+@pytest.mark.parametrize(("tokens", "end"), [(3, "broken"), (None, "truncated")])
+def test_a_reply_that_breaks_and_goes_on_nowhere_is_truncated(tokens: int | None, end: str) -> None:
+    """Nobody was seen to go on, or this reply cannot: the loop raises what has to be told."""
+
+    async def main() -> None:
+        async with bridge() as one:
+            one.hear_of_peer()
+            with pytest.raises(ReplyTruncated):
+                await one.run("r", partial(break_after, tokens=tokens))
+            assert one.record.outcome is Outcome.TRUNCATED
+            assert [attempt.end for attempt in one.record.attempts] == [end]
+            await eventually(lambda: len(one.scheduler.running) == 0)
+
+    run_async(main())
+
+
+def test_a_reply_whose_node_is_lost_is_gone_on_with_too() -> None:
+    """Not its connection broke, its heartbeat stopped: the block is interrupted and the loop goes on."""
+
+    async def main() -> None:
+        async with bridge() as one:
+            one.hear_of_peer(continues=True)
+            one.report(continues=True)
+
+            async def lose(attempt: Attempt) -> None:
+                attempt.first_byte()
+                attempt.delivered = lambda: 2
+                asyncio.get_running_loop().call_soon(attempt.break_off, NodeGone("gone"))
+                await asyncio.Event().wait()
+
+            assert len(await one.run("r", lose, succeed)) == 2
+            assert (one.record.outcome, one.record.continued) == (Outcome.DONE, 1)
+
+    run_async(main())
+
+
+def test_a_client_that_leaves_in_the_middle_is_not_gone_on_with() -> None:
+    """Its request is cancelled, whatever could be asked of another node."""
+
+    async def main() -> None:
+        async with bridge() as one:
+            one.hear_of_peer(continues=True)
+
+            async def leave(attempt: Attempt) -> None:
+                attempt.first_byte()
+                attempt.delivered = lambda: 2
+                raise ConnectionResetError
+
+            with pytest.raises(ConnectionResetError):
+                await one.run("r", leave)
+            assert one.record.outcome is Outcome.CANCELLED
 
     run_async(main())

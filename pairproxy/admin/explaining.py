@@ -55,6 +55,7 @@ def explain(record: RequestRecord, names: Mapping[str, str], at: float) -> Expla
         attempts=tuple(_attempt(attempt, record) for attempt in record.attempts),
         names=dict(names),
         is_streaming=record.is_streaming,
+        continued=record.continued,
     )
 
 
@@ -75,6 +76,7 @@ def _attempt(attempt: AttemptRecord, record: RequestRecord) -> AttemptStory:
         predicted_end_s=None if priced is None else sent_s + priced.finish_s,
         predicted_cached_tokens=None if priced is None else priced.cached_tokens,
         candidates=tuple(_candidate(one) for one in (decision.candidates if decision else ())),
+        delivered_tokens=attempt.delivered_tokens,
     )
 
 

@@ -163,4 +163,5 @@ def _record(record: RequestRecord, began_at: float) -> Record:
         model=record.model,
         cached_tokens=record.usage.cached_tokens,
         error=record.error,
+        continued=record.continued,
     )

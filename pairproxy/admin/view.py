@@ -157,6 +157,7 @@ def _engine(state: EngineState, port: int | None, *, is_up: bool = True) -> Engi
             context_tokens=one.replica.context_tokens,
             prefill_tokens_per_s=one.rates.prefill,
             decode_tokens_per_s=one.rates.decode,
+            continues=one.continues,
         )
         for one in state.replicas
     )

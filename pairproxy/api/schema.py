@@ -15,6 +15,7 @@ class ReplicaStatus(msgspec.Struct, frozen=True):
     context_tokens: int | None
     prefill_tokens_per_s: float
     decode_tokens_per_s: float
+    continues: bool = False  # whether it goes on with replies that lost their node (routing.continuation)
 
 
 class EngineStatus(msgspec.Struct, frozen=True):
@@ -115,6 +116,7 @@ class AttemptStory(msgspec.Struct, frozen=True):
     predicted_end_s: float | None
     predicted_cached_tokens: int | None
     candidates: tuple[Candidate, ...]
+    delivered_tokens: int = 0  # of a reply that was broken off here and may have gone on elsewhere
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -138,6 +140,7 @@ class Explanation(msgspec.Struct, frozen=True):
     attempts: tuple[AttemptStory, ...]
     names: dict[str, str]
     is_streaming: bool = True  # False: its reply comes in one piece, so its first byte is its end
+    continued: int = 0  # how often its reply lost its node in the middle and went on at another one
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -158,6 +161,7 @@ class Record(msgspec.Struct, frozen=True):
     model: str = ""
     cached_tokens: int | None = None
     error: str = ""  # why it was refused or failed
+    continued: int = 0  # how often its reply lost its node in the middle and went on at another one
 
 
 class Report(msgspec.Struct, frozen=True):

@@ -130,6 +130,9 @@ def outcome(found: "Explanation", attempt: "AttemptStory") -> list[str]:
 
 def _end(found: "Explanation", attempt: "AttemptStory") -> str:
     after = next((one for one in found.attempts if one.number > attempt.number), None)
+    if attempt.end == "broken":
+        on = f"the rest was asked of {_name(found, after.node)}" if after else "nobody could go on"
+        return f"its node was lost after {attempt.delivered_tokens} tokens; {on}"
     if attempt.end != "Moved" or after is None:
         return attempt.end
     return f"moved to {_name(found, after.node)}: taken back, to be done there sooner"

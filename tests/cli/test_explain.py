@@ -87,3 +87,22 @@ def test_an_attempt_that_was_taken_back_says_where_the_request_went() -> None:
     )  # fmt: skip
     assert outcome(found, first)[-1] == "it ended: moved to workstation: taken back, to be done there sooner"
     assert outcome(found, second)[-1] == "it ended: done"
+
+
+def test_a_reply_that_went_on_elsewhere_says_where_and_after_how_much() -> None:
+    """The attempt whose node was lost names the next one; where there is none, nobody could go on."""
+    ends = [(1, "a" * 52, "broken", 9.0), (2, "b" * 52, "done", 12.0)]
+    first, second = (
+        AttemptStory(
+            number, node, "e", "r", None, end, 0.0, 1.0, at, None, None, None, (), delivered_tokens=30
+        )
+        for number, node, end, at in ends
+    )
+    found = Explanation(
+        "r1", "m:1", "ollama", "/api/chat", "done", "", 1.0, None, "", None, 0.0, 12.0, None, None, None,
+        (first, second), {"b" * 52: "workstation"}, continued=1,
+    )  # fmt: skip
+    lost = "it ended: its node was lost after 30 tokens; "
+    assert outcome(found, first)[-1] == lost + "the rest was asked of workstation"
+    alone = msgspec.structs.replace(found, attempts=(first,))
+    assert outcome(alone, first)[-1] == lost + "nobody could go on"

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.commands import Command, Dispatch, Refuse
 from pairproxy.core.continuing import final_error, rest_of
-from pairproxy.core.documents import EngineReport, StateDocument
+from pairproxy.core.documents import EngineReport
 from pairproxy.core.errors import BrokenReply, ReplyTruncated, UpstreamBusy
 from pairproxy.core.events import (
     AttemptFailed,
@@ -25,15 +25,6 @@ from pairproxy.core.scheduler import Scheduler
 from tests.core.told import A, B, C, M, ask, document, report
 
 SAME = Replica(M, "sha256:1")
-
-
-def going_on(state: StateDocument) -> StateDocument:
-    """A peer's document that says that its engine goes on with a text."""
-    engines = tuple(
-        replace(one, replicas=tuple(replace(each, continues=True) for each in one.replicas))
-        for one in state.engines
-    )
-    return replace(state, engines=engines)
 
 
 def dispatched(commands: list[Command]) -> list[Dispatch]:
@@ -56,8 +47,8 @@ class Talk:
         return commands
 
     def hear(self, node: NodeId, sequence: int, *, goes_on: bool = True, identity: str = "sha256:1") -> None:
-        state = document(node, sequence=sequence, identity=identity)
-        self.tell(NodeReported(self.at, going_on(state) if goes_on else state))
+        state = document(node, sequence=sequence, identity=identity, continues=goes_on)
+        self.tell(NodeReported(self.at, state))
 
     def begin(self, limit: int | None = 100) -> AttemptId:
         """A request whose reply has begun to come."""

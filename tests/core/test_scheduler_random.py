@@ -1,6 +1,7 @@
 """Any order of events, odd ones among them: what must hold whatever happens."""
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 from hypothesis import given, settings
@@ -18,6 +19,7 @@ from pairproxy.core.events import (
     FirstByteReceived,
     NodeLost,
     NodeReported,
+    ReplyBroken,
     RequestAbandoned,
     RequestArrived,
     RulesChanged,
@@ -26,7 +28,7 @@ from pairproxy.core.events import (
 from pairproxy.core.models import AttemptId, EngineId, ModelName, NodeId, Outcome, Place, RequestId, Usage
 from pairproxy.core.rules import Rules
 from pairproxy.core.scheduler import Scheduler
-from tests.core.told import FAST, GPU, SLOW, A, B, C, ask, document, report
+from tests.core.told import FAST, GPU, SLOW, A, B, C, M, ask, document, report
 
 CPU = EngineId("cpu")
 ERRORS: tuple[PairproxyError, ...] = (
@@ -67,6 +69,7 @@ class Storm:
         match command:
             case Dispatch(attempt, decision):
                 assert not any(one.request == attempt.request for one in self.running)
+                assert not self.ended[attempt.request]
                 self.running[attempt] = decision.place
                 engine, held = decision.place.engine, [*self.running.values(), *self.settling.values()]
                 if decision.place.node == A:
@@ -106,6 +109,10 @@ class Storm:
             return
         if self.random.random() < 0.9:
             self.tell(FirstByteReceived(self.at, attempt))
+            if self.random.random() < 0.2:
+                settled = self.give_up(attempt)
+                self.tell(ReplyBroken(self.at, attempt, self.random.choice([0, 5, 2000]), settled))
+                return
         outcome = self.random.choice([Outcome.DONE, Outcome.DONE, Outcome.TRUNCATED, Outcome.ERROR])
         settled = self.give_up(attempt)
         self.ended[attempt.request] += 1
@@ -150,6 +157,7 @@ class Storm:
             rates=pick([FAST, SLOW]), epoch=pick(["1", "2"]),
             sequence=self.random.randint(1, 9), draining=pick([False, False, True]),
             identity=pick(["sha256:1", "sha256:1", "sha256:2"]), loaded=pick([True, False]),
+            continues=pick([True, False]),
         )  # fmt: skip
         self.tell(NodeReported(self.at, told))
 
@@ -160,7 +168,9 @@ class Storm:
             return
         engine = self.random.choice([GPU, CPU])
         self.slots[engine] = self.random.choice([1, 2, 4])
-        self.tell(EngineReported(self.at, report(self.slots[engine], engine=engine)))
+        told = report(self.slots[engine], engine=engine)
+        continuing = frozenset(self.random.choice([[], [M]]))
+        self.tell(EngineReported(self.at, replace(told, continuing=continuing)))
 
     def lose(self) -> None:
         """A peer is gone."""
@@ -181,7 +191,9 @@ class Storm:
         over = [
             event
             for event in self.past
-            if isinstance(event, AttemptFailed | AttemptFinished | FirstByteReceived | EngineSettled)
+            if isinstance(
+                event, AttemptFailed | AttemptFinished | FirstByteReceived | EngineSettled | ReplyBroken
+            )
             and event.attempt not in self.running
             and not (event.attempt in self.settling and isinstance(event, EngineSettled))
         ]

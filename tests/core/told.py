@@ -95,13 +95,14 @@ def document(
     model: ModelName = M,
     kind: str = "paced",
     version: str = "1",
+    continues: bool = False,
     **facts: Any,
 ) -> StateDocument:
     """What a node publishes; ``frees``: seconds until each slot busy with others' requests is free.
 
     ``facts`` are the replica's.
     """
-    replicas = (ReplicaState(Replica(model, identity, **facts), loaded, rates),)
+    replicas = (ReplicaState(Replica(model, identity, **facts), loaded, rates, continues),)
     engine = EngineState(GPU, kind, version, slots, len(frees), 0, frees, replicas)
     return StateDocument(node, node, 1, epoch, sequence, draining, 0, (engine,))
 

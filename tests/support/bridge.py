@@ -34,16 +34,22 @@ class Bridge:
         self.dispatcher.listen(lambda event, _: self.events.append(event))
         self.spawned: list[str] = []
         self._group = group
-        report = EngineReport(ENGINE, "paced", "1", 1, ((REPLICA, True),))
-        self.dispatcher.tell(EngineReported(self.dispatcher.now(), report))
+        self.report()
 
     def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         self.spawned.append(name)
         return self._group.create_task(work, name=name)
 
-    def hear_of_peer(self, slots: int = 1) -> None:
-        """A peer publishes that it could serve the model."""
-        state = EngineState(ENGINE, "paced", "1", slots, 0, 0, (), (ReplicaState(REPLICA, True, FAST),))
+    def report(self, *, continues: bool = False) -> None:
+        """This node's engine is there; ``continues``: it was seen to go on with texts."""
+        going_on = frozenset({MODEL} if continues else ())
+        report = EngineReport(ENGINE, "paced", "1", 1, ((REPLICA, True),), continuing=going_on)
+        self.dispatcher.tell(EngineReported(self.dispatcher.now(), report))
+
+    def hear_of_peer(self, slots: int = 1, *, continues: bool = False) -> None:
+        """A peer publishes that it could serve the model, or go on with a reply too."""
+        replica = ReplicaState(REPLICA, True, FAST, continues)
+        state = EngineState(ENGINE, "paced", "1", slots, 0, 0, (), (replica,))
         document = StateDocument(THERE.node, "b", PROTOCOL, "epoch", 1, False, 0, engines=(state,))
         self.dispatcher.tell(NodeReported(self.dispatcher.now(), document))
 
