@@ -215,7 +215,7 @@ def test_a_life_of_discovery_is_a_handful_of_packets(monkeypatch: pytest.MonkeyP
     async def main() -> list[int]:
         counts: list[int] = []
         clock = ManualClock()
-        found = loopback(new_id(), 40001, [], clock=clock, pace=Pace(watch_s=0.05))
+        found = loopback(new_id(), 40001, [], clock=clock, wall=clock.now, pace=Pace(watch_s=0.05))
         async with running(found):
             for life, listened_s in ((1, 18.0), (2, 4.0)):  # its questions come after 0, 1, 5 and 14 seconds
                 await until(lives_are(found, life), "a life")
@@ -226,4 +226,4 @@ def test_a_life_of_discovery_is_a_handful_of_packets(monkeypatch: pytest.MonkeyP
         return counts
 
     counts = run_async(main(), timeout=90.0)
-    assert all(1 <= count <= 16 for count in counts), counts
+    assert all(3 <= count <= 10 for count in counts), counts  # seven on a quiet network
