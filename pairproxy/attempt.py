@@ -103,6 +103,8 @@ class Attempt:
 
     def break_off(self, error: PairproxyError) -> None:
         """Interrupt whatever the block awaits; the block ends with ``error``."""
+        if self._scope.expired():
+            return  # it is being broken off already
         self._broken_off = error
         if self._is_entered and not self._is_over:
             self._scope.reschedule(0.0)

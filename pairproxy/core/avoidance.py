@@ -124,6 +124,13 @@ class Avoidance:
         mark = self._marks.get(place)
         return mark is not None and mark.until > at
 
+    def is_left_alone(self, place: Place, at: float) -> bool:
+        """Whether it is a last resort now: who failed, and who is in trouble; not who only refused."""
+        mark = self._marks.get(place)
+        if mark is None:
+            return False
+        return mark.avoided_until > at or (mark.is_in_trouble and mark.until > at)
+
     def is_held_back(self, place: Place, at: float) -> bool:
         """Whether it only said "not now": it is not even a last resort until then, but may be waited for."""
         mark = self._marks.get(place)

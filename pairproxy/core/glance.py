@@ -180,12 +180,7 @@ class Glance:
 
     def _look(self, request: Request, excluded: Collection[Place], burst: Burst | None) -> list[_Sight]:
         places, at = self._holders.places(request, excluded, self._at), self._at
-        avoidance = self._avoidance
-        usable = [
-            one
-            for one in places
-            if not avoidance.is_avoided(one[0], at) or avoidance.is_held_back(one[0], at)
-        ]
+        usable = [one for one in places if not self._avoidance.is_left_alone(one[0], at)]
         usable = usable or [*places]
         sights: list[_Sight] = []
         for place, state in usable:

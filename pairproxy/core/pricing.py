@@ -119,9 +119,7 @@ class Pricing:
             if candidate.load_s > 0.0 and self.holders.runners.evicts(request, place):
                 # Somebody will want back what is thrown out: a place that loses nothing is the better one.
                 candidate = replace(candidate, margin_s=candidate.margin_s + candidate.load_s)
-            is_left_alone = self._avoidance.is_avoided(place, at) and not self._avoidance.is_held_back(
-                place, at
-            )
+            is_left_alone = self._avoidance.is_left_alone(place, at)
             (last_resort if is_left_alone else priced).append(candidate)
         return self.affinity.priced(request, priced or last_resort, at)
 

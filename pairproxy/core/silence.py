@@ -37,6 +37,7 @@ class Silence:
     def __init__(self, knowledge: Knowledge) -> None:
         self._knows = knowledge
         self._signs: dict[Place, float] = {}
+        self._given_up: set[AttemptId] = set()  # told, but not over yet
         self._next: float | None = None
 
     def next_look(self) -> float | None:
@@ -66,15 +67,19 @@ class Silence:
         silent = [one for one in knows.running if self._is_judged(one)]
         places = {one.place for one in silent}
         self._signs = {place: sign for place, sign in self._signs.items() if place in places}
+        self._given_up &= {one.attempt for one in silent}
         overdue = []
         for one in silent:
             end = self._since(one) + self._patience_s(one, at)
             if end <= at:
                 overdue.append(one)
             self._wake(end if end > at else at + LOOK_S)
-        stuck = [one for one in overdue if self._could_be_done_elsewhere(one, at)]
+        if self._given_up:
+            return []  # its place elsewhere is not taken yet
+        stuck = [one.attempt for one in overdue if self._could_be_done_elsewhere(one, at)][:1]
+        self._given_up.update(stuck)
         error = NodeGone("The engine gave no sign of life, and another node had time.")
-        return [BreakOff(one.attempt, error) for one in stuck[:1]]  # the next one when that place is taken
+        return [BreakOff(attempt, error) for attempt in stuck]
 
     def is_up(self, place: Place) -> bool:
         """Whether an engine answers the questions of its node, as far as is known."""

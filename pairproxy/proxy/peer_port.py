@@ -5,9 +5,10 @@ a connection that is open. A peer's request is served here or refused; it is nev
 the memory here is bounded (core.dialects.keeping).
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
-from dataclasses import replace
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import msgspec
@@ -49,6 +50,18 @@ SendState = Callable[[web.BaseRequest, NodeId], Awaitable[web.StreamResponse]]
 """Answers GET STATE_PATH with a stream of state documents (peers.exchange)."""
 
 
+FORMER_S = 1.0  # for an attempt whose connection was ended to give its slot back, which takes milliseconds
+
+
+@dataclass(eq=False, slots=True)
+class _Serving:
+    """An attempt of a peer that runs here."""
+
+    number: int
+    request: web.BaseRequest
+    is_over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
 class PeerPort(Port):
     """What paired nodes may ask of this one."""
 
@@ -77,7 +90,7 @@ class PeerPort(Port):
         self._catalogue = catalogue
         self._refusal = refusal
         self._open: dict[NodeId, int] = {}
-        self._serving: set[RequestId] = set()
+        self._serving: dict[str, _Serving] = {}  # by request, whatever its attempt
 
     def cut(self, certificate: bytes) -> None:
         """Abort every connection on which this certificate (DER) was shown, whatever is under way there."""
@@ -138,14 +151,32 @@ class PeerPort(Port):
         if asked.unloads:
             await self._unload(asked, request, body, downstream)
             return downstream.written()
-        if asked.id in self._serving:
-            raise SlotsTaken("This attempt is being served already.")
-        self._serving.add(asked.id)
+        name, _, number = asked.id.rpartition("-")
+        await self._end_former(name, int(number))
+        serving = self._serving[name] = _Serving(int(number), request)
         try:
             await self._serve(asked, request, body, downstream)
         finally:
-            self._serving.discard(asked.id)
+            serving.is_over.set()
+            if self._serving.get(name) is serving:
+                del self._serving[name]
         return downstream.written()
+
+    async def _end_former(self, name: str, number: int) -> None:
+        """End the attempt before this one: its origin has given it up, though that was not heard here yet.
+
+        Raises SlotsTaken for one that is served already, or for an old one that comes late.
+        """
+        former = self._serving.get(name)
+        if former is None:
+            return
+        if former.number >= number:
+            raise SlotsTaken("This attempt is being served already.")
+        if former.request.transport is not None:
+            former.request.transport.abort()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FORMER_S):
+                await former.is_over.wait()
 
     async def _serve(
         self, asked: Request, request: web.BaseRequest, body: bytes, downstream: Downstream

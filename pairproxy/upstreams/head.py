@@ -12,7 +12,7 @@ import httptools
 from pairproxy.upstreams.framing import Chunked, Counted, Empty, Framing, UntilClose
 
 HEADERS = 128  # in one reply; engines send 5 to 20
-INTERIM_REPLIES = 16  # 1xx before the final one; servers send one or two
+INTERIM_REPLIES = 1024  # 1xx before the final one; servers send one or two, and all of them count as header
 
 SWITCHING = 101  # the connection leaves HTTP: what follows is raw
 

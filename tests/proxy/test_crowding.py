@@ -18,7 +18,7 @@ CHUNK = b"x" * 65_535 + b"\n"
 
 
 def test_a_slow_client_is_waited_for_and_costs_no_memory() -> None:
-    """F33: the engine is paused while a client does not read; others are served meanwhile; nothing is lost."""
+    """F33: its engine is paused while a client does not read; others are served, and nothing is lost."""
     small = request(body=b'{"model":"m:1","small":1,"stream":false}')
 
     async def main() -> None:

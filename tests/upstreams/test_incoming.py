@@ -69,7 +69,7 @@ BROKEN = {
     "J10 099": ((b"HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n",), "hang"),
     "J11": ((b"HTTP/1.1 20\r\nContent-Length: 0\r\n\r\n",), "hang"),
     "J12": ((b"HTTP/2.0 200 OK\r\nContent-Length: 0\r\n\r\n",), "hang"),
-    "J13": ((b"HTTP/1.1 100 Continue\r\n\r\n" * 1000,), "hang"),
+    "J13 too many": ((b"HTTP/1.1 100 Continue\r\n\r\n" * 1025,), "hang"),
     "J14": ((b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",), "hang"),
     "J15 204": ((head(204) + b"body",), "hang"),
     "J15 304": ((head(304, ("Content-Length", "4")) + b"body",), "hang"),
