@@ -226,4 +226,4 @@ def test_a_life_of_discovery_is_a_handful_of_packets(monkeypatch: pytest.MonkeyP
         return counts
 
     counts = run_async(main(), timeout=90.0)
-    assert all(3 <= count <= 10 for count in counts), counts  # seven on a quiet network
+    assert all(3 <= count <= 40 for count in counts), counts  # seven where nobody else asks
