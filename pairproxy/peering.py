@@ -196,10 +196,11 @@ class Peering:
 
     async def _open_late(self) -> None:
         """Open the peer port: the first machine was paired."""
-        sock = _bind(self._settings)
-        await self.open(sock)
+        sockets = _bind(self._settings)
+        for sock in sockets:
+            await self.open(sock)
         self._discover()
-        self._on_opened(port_of(sock))
+        self._on_opened(port_of(sockets[0]))
 
     def _follow(self, link: PeerLink) -> None:
         name = f"peer {link.name}"
@@ -232,14 +233,11 @@ class Peering:
 
 
 def bind_peer_port(settings: Settings, trust: TrustStore, keep: Keep) -> list[socket.socket]:
-    """The socket of the peer port. It stays closed until somebody is paired."""
+    """The sockets of the peer port, IPv4's first. It stays closed until somebody is paired."""
     parse_listen(settings.peers.listen, "peers.listen")
-    return keep([_bind(settings)]) if trust.peers() else []
+    return keep(_bind(settings)) if trust.peers() else []
 
 
-def _bind(settings: Settings) -> socket.socket:
+def _bind(settings: Settings) -> list[socket.socket]:
     where = parse_listen(settings.peers.listen, "peers.listen")
-    first, *twins = bind(*where, "Set peers.listen to another port in config.toml.")
-    for twin in twins:  # of IPv6's loopback, where no peer is
-        twin.close()
-    return first
+    return bind(*where, "Set peers.listen to another port in config.toml.")

@@ -126,7 +126,7 @@ class View:
                     is_up=link.is_up,
                     engines=tuple(_engine(state, None) for state in document.engines) if document else (),
                     found_by=link.found_by,
-                    address=f"{best.host}:{best.port}" if best else None,
+                    address=str(best) if best else None,
                     age_s=self._scheduler.nodes.age(link.node, at),
                     problem=link.problem,
                     models_differ=differing(own, theirs),

@@ -9,6 +9,7 @@ import random
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
+from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -128,7 +129,7 @@ class Publisher:
         )
         address = request.transport.get_extra_info("peername") if request.transport else None
         if address:
-            self._came_from(reader, str(address[0]))
+            self._came_from(reader, _host(address))
         heard, told = _Reader(reader), ToldTo()
         self._readers.add(heard)
         try:
@@ -139,6 +140,12 @@ class Publisher:
                 await heard.news(self._interval_s * random.uniform(1 - JITTER, 1))
         finally:
             self._readers.discard(heard)
+
+
+def _host(address: tuple[Any, ...]) -> str:
+    """The host of a socket's address; with its zone, without which a link-local one leads nowhere."""
+    host, zone = str(address[0]), address[3] if len(address) > 3 else 0
+    return f"{host}%{zone}" if zone and "%" not in host else host
 
 
 class BadDocument(Exception):

@@ -66,16 +66,17 @@ def all_or_none() -> Iterator[Keep]:
 
 
 def bind(host: str, port: int, how_to_go_on: str) -> list[socket.socket]:
-    """Listening sockets for a port: the one asked for, and its IPv6 twin where it is IPv4's loopback.
+    """Listening sockets for a port: the one asked for, and its IPv6 twin: of loopback, of every address.
 
     Raises PortTaken with who holds the port and ``how_to_go_on``, ConfigError for an address that this
     machine does not have.
     """
     first = _bind(host, port, how_to_go_on)
     sockets = [first]
-    if host in ("127.0.0.1", "localhost") and port != 0:  # Node resolves localhost to ::1 first
+    twin = _TWINS.get(host)
+    if twin is not None and port != 0:
         with suppress(PortTaken, ConfigError):
-            sockets.append(_bind("::1", port, how_to_go_on))
+            sockets.append(_bind(twin, port, how_to_go_on))
     return sockets
 
 
@@ -101,6 +102,13 @@ def port_of(sock: socket.socket) -> int:
 def host_of(sock: socket.socket) -> str:
     """The address a socket is bound to."""
     return str(sock.getsockname()[0])
+
+
+_TWINS = {
+    "127.0.0.1": "::1",
+    "localhost": "::1",  # Node resolves it to ::1 first
+    "0.0.0.0": "::",  # two machines with nothing but a cable have link-local IPv6 addresses only
+}
 
 
 def _bind(host: str, port: int, how_to_go_on: str) -> socket.socket:

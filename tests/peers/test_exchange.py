@@ -300,3 +300,17 @@ def test_a_reader_that_leaves_is_forgotten() -> None:
             await eventually(lambda: not publisher._readers)
 
     run_async(scene())
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        (("10.77.0.1", 40000), "10.77.0.1"),
+        (("2001:db8::1", 40000, 0, 0), "2001:db8::1"),
+        (("fe80::1", 40000, 0, 2), "fe80::1%2"),
+        (("fe80::1%eth0", 40000, 0, 2), "fe80::1%eth0"),
+    ],
+)
+def test_the_address_of_a_caller_keeps_its_zone(address: tuple[object, ...], host: str) -> None:
+    """F30: a link-local address is of use only with the interface at which it was seen."""
+    assert exchange._host(address) == host

@@ -35,12 +35,13 @@ def test_a_taken_port_says_who_has_it_and_how_to_go_on() -> None:
     close(taken)
 
 
-def test_a_port_of_loopback_is_bound_for_both_families() -> None:
-    """Where localhost means ::1 first, the well-known port answers there too."""
-    free = bind("127.0.0.1", 0, "")
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_a_port_of_ipv4_is_bound_for_both_families(host: str) -> None:
+    """localhost may mean ::1 first; and F30: peers may have nothing but link-local IPv6 between them."""
+    free = bind(host, 0, "")
     number = port_of(free[0])
     close(free)
-    sockets = bind("127.0.0.1", number, "")
+    sockets = bind(host, number, "")
     try:
         families = [sock.family for sock in sockets]
         assert families[0] == socket.AF_INET
