@@ -85,7 +85,7 @@ class Continuation:
             if not splicer.is_complete:
                 raise
         outcome = meter.outcome(is_complete=True)
-        if outcome is Outcome.TRUNCATED and splicer.delivered is not None:
+        if outcome is Outcome.TRUNCATED and splicer.delivered is not None and not splicer.is_reason_said:
             raise ReplyTruncated("The node ended its reply in the middle. Send the request again.")
         _write(downstream, splicer.end(self._now()))
         downstream.write(_LAST_CHUNK)

@@ -125,3 +125,17 @@ def test_pieces_are_the_same_words() -> None:
     pieces = list(question.pieces(8))
     assert [count for _, count in pieces] == [1, 8, 8, 3]
     assert "".join(text for text, _ in pieces) == "".join(question.words())
+
+
+@pytest.mark.parametrize("count", [1, 4, 8])
+def test_it_goes_on_with_the_beginning_of_a_reply(count: int) -> None:
+    """A last message of the assistant, or its words behind a prompt: the rest of the words, and no more."""
+    asked = {"role": "user", "content": "answer in 9 tokens"}
+    words = list(chat("answer in 9 tokens").words())
+    begun = {"role": "assistant", "content": "".join(words[:count])}
+    rest = read_question({"messages": [asked, begun]}, is_chat=True)
+    assert list(rest.words()) == words[count:]
+    plain = read_question({"prompt": "answer in 9 tokens: "}, is_chat=False)
+    words = list(plain.words())
+    later = read_question({"prompt": "answer in 9 tokens: " + "".join(words[:count])}, is_chat=False)
+    assert list(later.words()) == words[count:]

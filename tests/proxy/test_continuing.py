@@ -294,3 +294,33 @@ def test_a_second_node_that_refuses_leaves_an_honest_end() -> None:
             assert (record.outcome, record.continued) == (Outcome.TRUNCATED, 0)
 
     run_async(main())
+
+
+def test_a_server_that_ends_without_done_is_not_taken_for_lost() -> None:
+    """The reason was said and the message is whole: it ends as it came, and nobody is asked for more."""
+    whole = openai_chat("one", WORDS, PROMPT).removesuffix(b"data: [DONE]\n\n")
+
+    async def main() -> None:
+        cluster = Cluster("")
+        async with nodes(cluster) as (anna, _, hers, his):
+            hers.script = his.script = scripts.in_chunks([whole], content_type="text/event-stream")
+            reply = await ask(anna, "/v1/chat/completions")
+            assert (reply.body, len(hers.requests) + len(his.requests)) == (whole, 1)
+
+    run_async(main())
+
+
+def test_that_it_went_on_is_logged_and_no_word_of_it(caplog: pytest.LogCaptureFixture) -> None:
+    """The request's id and the node's; the text is nowhere."""
+
+    async def main() -> None:
+        with caplog.at_level("DEBUG"):
+            async with nodes(Cluster()) as (anna, *_):
+                await ask(anna, "/api/chat")
+                (record,) = await anna.recorded()
+                lines = [one.getMessage() for one in caplog.records if "goes on at" in one.getMessage()]
+                assert len(lines) == 1
+                assert record.id in lines[0]
+        assert not any(word.strip() in caplog.text for word in ("upon", "Tell me"))
+
+    run_async(main())

@@ -18,6 +18,7 @@ from pairproxy.core.dialects.continuing import (
     is_plain_text,
 )
 from pairproxy.core.dialects.splicing_usage import Spent, ollama_in_all, openai_in_all
+from pairproxy.core.errors import ReplyTruncated
 
 RECORD_BYTES = 256 * 1024  # the longest that is held back; a token takes 300 bytes
 
@@ -47,7 +48,8 @@ class Splicer:
         self._part = 1
         self._is_plain = True
         self._is_full = False  # as much was sent as may be
-        self._is_reason_said = False  # its last text was sent, and the reason why it ends
+        self.is_reason_said = False
+        """Whether the client has the last text and the reason why it ends, as some servers leave it at."""
         self._is_usage_said = False  # and what it used
         self.is_begun = False
         """Whether the client has a record: what comes later must follow it."""
@@ -85,13 +87,18 @@ class Splicer:
         self._spent.end_part(self._tokens, at)
 
     def feed(self, data: bytes, at: float) -> bytes:
-        """Take in the next bytes of a body; returns what the client gets now."""
+        """Take in the next bytes of a body; returns what the client gets now.
+
+        Raises ReplyTruncated for a later part with a record that does not end.
+        """
         self._pending += data
         if self._part > 1 and self._pending.startswith(_BOM):
             del self._pending[: len(_BOM)]
         end = self._end_of_records()
-        if end == 0 and len(self._pending) > RECORD_BYTES and self._part == 1:
+        if end == 0 and len(self._pending) > RECORD_BYTES:
             self._is_plain = False
+            if self._part > 1:
+                raise ReplyTruncated("The node that went on sent a record without an end. Send it again.")
             end = len(self._pending)
         whole = bytes(self._pending[:end])
         del self._pending[:end]
@@ -201,9 +208,9 @@ class Splicer:
                 self._is_plain = False
             text += said.get("content") or ""
             if self._part == 1 and choice.get("finish_reason"):
-                self._is_reason_said = True
+                self.is_reason_said = True
         if self._part == 1 and used:
-            self._is_usage_said = self._is_reason_said
+            self._is_usage_said = self.is_reason_said
         return text
 
     # --- later parts ----------------------------------------------------------------------------------------
@@ -220,7 +227,7 @@ class Splicer:
         self._keep(text)
         if not kept and not found.get("usage") and (choices or not found.get("timings")):
             return b""
-        self._is_usage_said = self._is_usage_said or (self._is_reason_said and bool(found.get("usage")))
+        self._is_usage_said = self._is_usage_said or (self.is_reason_said and bool(found.get("usage")))
         named = {key: value for key, value in self._about.items() if key in found}
         record = {**found, **named, "choices": kept}
         return b"data: " + _encode(openai_in_all(record, self._spent)) + b"\n\n"
@@ -233,15 +240,15 @@ class Splicer:
             said.pop("content", None)
             text = ""
         is_new = any(said.values()) or bool(text)
-        if not is_new and (not reason or self._is_reason_said):
+        if not is_new and (not reason or self.is_reason_said):
             return None
-        self._is_reason_said = self._is_reason_said or bool(reason)
+        self.is_reason_said = self.is_reason_said or bool(reason)
         return {**choice, "delta": said if is_new else {}} if "delta" in choice else {**choice, "text": text}
 
     @property
     def _is_over(self) -> bool:
         """Whether no more text may come, though the last record did not."""
-        return self._is_full or self._is_reason_said
+        return self._is_full or self.is_reason_said
 
     def _ollama_spliced(self, found: Record, text: str) -> bytes:
         if self._is_over:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pairproxy.core.dialects.continuing import TEXT_BYTES, continuable
 from pairproxy.core.dialects.splicing import RECORD_BYTES, Splicer
+from pairproxy.core.errors import ReplyTruncated
 
 WORDS = ["Why", " is", " the", ' "sky"', "\n", " blau", "ü", "?", " \u2028", " a\\b"]
 PROMPT = 20  # tokens
@@ -256,6 +257,11 @@ def test_what_is_kept_of_a_reply_is_bounded() -> None:
     one = splicer("chat")
     assert one.feed(b"x" * (RECORD_BYTES + 1), 1.0) == b"x" * (RECORD_BYTES + 1)
     assert one.delivered is None
+    later = splicer("chat")
+    later.feed(ollama_chat("one", ["a"], 1)[:80], 1.0)
+    later.go_on(2.0)
+    with pytest.raises(ReplyTruncated):
+        later.feed(b"x" * (RECORD_BYTES + 1), 3.0)
     long = splicer("chat")
     record = line({"message": {"content": "y" * 60_000}, "done": False})
     for _ in range(TEXT_BYTES // 60_000):
