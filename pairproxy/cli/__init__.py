@@ -13,7 +13,22 @@ from typing import Annotated, Any
 import typer
 
 from pairproxy import __version__
-from pairproxy.cli import bench, demo, explain, reload, report, status, up, whatif
+from pairproxy.cli import (
+    bench,
+    demo,
+    explain,
+    forget,
+    join,
+    pair,
+    peers,
+    reload,
+    report,
+    reset_identity,
+    rights,
+    status,
+    up,
+    whatif,
+)
 
 OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG)
 """What a write to standard output may end with; of files of ours that cannot be written others tell."""
@@ -26,6 +41,12 @@ app = typer.Typer(
 )
 app.command()(up.up)
 app.command()(demo.demo)
+app.command()(pair.pair)
+app.command()(join.join)
+app.command()(peers.peers)
+app.command()(rights.rights)
+app.command()(forget.forget)
+app.command(name="reset-identity")(reset_identity.reset_identity)
 app.command()(status.status)
 app.command()(reload.reload)
 app.command()(report.report)

@@ -21,6 +21,8 @@ from pairproxy.security.trust import MOST_ADDRESSES, PeerRecord, TrustStore
 STEP_S = 5.0  # for the next message: a LAN needs milliseconds, and meanwhile nobody else may try
 REPORT_S = 15.0  # for the other's report: its daemon is given 10 s to reach this one
 FLOOR_S = 0.05  # each step takes so long at least: SPAKE2's arithmetic is not constant-time (5 to 15 ms)
+_LINGER_S = 1.0  # for the other side to close too
+_LINGER_READS = 4  # messages at most that are read to their end for nothing
 PREFERRED_PORT = 11635  # beside the peer port and the admin port; for firewalls and for --at
 
 
@@ -168,6 +170,8 @@ class Exchange:
 
     async def close(self) -> None:
         """End the connection."""
+        if not self._side.is_settled:
+            await linger(self._reader, self._writer)
         await end(self._writer)
 
     async def compare(self, mine: Report) -> Report | None:
@@ -246,10 +250,20 @@ async def write_frame(writer: asyncio.StreamWriter, message: bytes) -> None:
             await writer.drain()
 
 
+async def linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Before closing, see that what was written arrives: bytes left unread would make it a reset."""
+    with contextlib.suppress(TimeoutError, OSError, RuntimeError):
+        async with asyncio.timeout(_LINGER_S):
+            writer.write_eof()
+            for _ in range(_LINGER_READS):
+                if not await reader.read(MESSAGE_BYTES):
+                    return
+
+
 async def end(writer: asyncio.StreamWriter) -> None:
-    """Close a connection after what was written to it."""
+    """Close a connection."""
     with contextlib.suppress(TimeoutError, OSError):
-        async with asyncio.timeout(1.0):
+        async with asyncio.timeout(_LINGER_S):
             writer.close()
             await writer.wait_closed()
 

@@ -20,6 +20,7 @@ from pairproxy.peers.pairing import (
     Keeping,
     Me,
     end,
+    linger,
     read_frame,
     write_frame,
 )
@@ -113,6 +114,7 @@ class PairingPort:
                     await self._try(reader, writer)
         finally:
             if self._exchange is None or not self._exchange.is_on(writer):
+                await linger(reader, writer)
                 await end(writer)
 
     async def _try(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

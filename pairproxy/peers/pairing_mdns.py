@@ -5,6 +5,7 @@ It tells two digits, a port and addresses, nothing else; whoever answers there m
 
 import asyncio
 import contextlib
+import re
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from zeroconf import Error as ZeroconfError
 from zeroconf import ServiceStateChange, Zeroconf
 from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 
+from pairproxy.config import parse_listen
+from pairproxy.core.errors import ConfigError
 from pairproxy.peers import links
 from pairproxy.peers.announcement import MOST_ADDRESSES, Reader, dialable, txt_values
 from pairproxy.peers.pairing import PREFERRED_PORT
@@ -21,6 +24,7 @@ SERVICE = "_pairproxy-pair._tcp.local."
 LOOK_S = 6.0  # for machines with the nameplate: mDNS needs 0.1 s, up to 3 s where packets are lost
 MOST_SEEN = 32  # announcements that are looked at; a flood of names must cost something of a known size
 _LOWEST_PORT = 1024  # no packet makes us call on ssh or mail
+_HOST = re.compile(r"[\w.:%-]{1,253}", re.ASCII)  # a name, or an address with a zone
 _ASK_MS = 2000
 _CLOSE_S = 2.0  # goodbyes take a quarter of a second
 
@@ -102,12 +106,13 @@ def read(
 
 def at(text: str) -> Candidate:
     """HOST or HOST:PORT as a person typed it. Raises ConfigError if it is neither."""
-    from pairproxy.config import parse_listen
-
-    bare = text.strip("[]")
-    if ":" not in text or (text.count(":") > 1 and not text.startswith("[")) or bare + "]" == text[1:]:
-        return Candidate((bare,), PREFERRED_PORT)
-    host, port = parse_listen(text, "--at")
+    host, port = text, PREFERRED_PORT
+    if text.startswith("[") and text.endswith("]"):
+        host = text[1:-1]
+    elif text.startswith("[") or text.count(":") == 1:
+        host, port = parse_listen(text, "--at")
+    if not _HOST.fullmatch(host) or port == 0:
+        raise ConfigError(f"--at {text!r} is neither HOST nor HOST:PORT, for example 192.168.1.7.")
     return Candidate((host,), port)
 
 

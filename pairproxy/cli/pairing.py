@@ -1,0 +1,259 @@
+"""What `pair` and `join` share: who this machine is, what the other may do here, and what came of it."""
+
+import asyncio
+import os
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from pairproxy.cli.options import plain
+
+if TYPE_CHECKING:
+    from pairproxy.config import Settings
+    from pairproxy.peers.pairing import Exchange, Me, Report, Rights
+    from pairproxy.security.trust import PeerRecord
+
+REACH_S = 10.0  # for the daemons to find each other: 0.3 s at the address just used, 3 s by mDNS alone
+_POLL_S = 0.2
+_TRIAL_FILE = ".pairing"
+
+OneWay = Annotated[
+    bool, typer.Option("--one-way", help="Use the other machine, but do not let it use this one.")
+]
+Slots = Annotated[
+    int | None, typer.Option(min=1, help="Let it hold so many slots of this machine at once. Default: all.")
+]
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model", help="Let it use only these models here; * and ? stand for text. May be given repeatedly."
+    ),
+]
+JsonLines = Annotated[bool, typer.Option("--json", help="Print JSON, one document a line, instead of text.")]
+
+
+class Paired(msgspec.Struct, frozen=True):
+    """What --json prints at the end. ``has_reached``: this daemon the other's; None: it was not to try."""
+
+    name: str
+    node: str
+    may_use_me: bool
+    i_may_use: bool
+    slots: int | None
+    models: tuple[str, ...]
+    addresses: tuple[str, ...]
+    was_forgotten: bool
+    has_daemon: bool
+    has_reached: bool | None
+    other_has_daemon: bool | None  # None: it did not say
+    other_has_reached: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """This machine, ready to pair. ``peer_port`` is 0 if the system will choose it."""
+
+    home: Path
+    me: "Me"
+    peer_port: int
+
+
+def prepare(home: Path, *, one_way: bool, slots: int | None, models: list[str] | None) -> Machine:
+    """Load or make the identity of ``home`` and see that a peer can be stored there.
+
+    Raises SetupError saying what to mend, before the other machine is bothered.
+    """
+    from pairproxy.loading import load
+    from pairproxy.peers import links
+    from pairproxy.peers.pairing import Me, Rights
+    from pairproxy.security.identity import load_or_create
+    from pairproxy.security.pairing_cards import own_card
+    from pairproxy.security.private_files import remove_private, write_private
+    from pairproxy.security.trust import TrustStore, printable
+
+    config = home / "config.toml"
+    settings = load(config if config.exists() else None, os.environ)
+    identity = load_or_create(home)
+    trust = TrustStore(home, identity.device_id)
+    trust.load()
+    write_private(home / "peers" / _TRIAL_FILE, b"x" * 4096)
+    remove_private(home / "peers" / _TRIAL_FILE)
+    is_on_loopback = settings.peers.loopback
+    here = links.usable(links.snapshot())
+    port = _peer_port(home, settings)
+    card = own_card(
+        identity,
+        printable(settings.node.name or socket.gethostname()),
+        you_may_use_me=not one_way,
+        peer_port=port,
+        hosts=(links.LOOPBACK,) if is_on_loopback else tuple(links.advertised(here)),
+    )
+    rights = Rights(may_use_me=not one_way, slots=slots, models=tuple(models or ()))
+    _check(rights)
+    return Machine(home, Me(identity, trust, card, rights, is_on_loopback), port)
+
+
+async def settle(machine: Machine, exchange: "Exchange", as_json: bool) -> None:
+    """Tell the daemons, compare what they reach, and say what happened."""
+    from pairproxy.api.client import trust_changed
+    from pairproxy.peers.pairing import Report
+
+    record = exchange.record
+    if record is None:
+        return
+    try:
+        if not as_json:
+            for line in _paired(record, exchange.was_forgotten):
+                typer.echo(line)
+        mine = Report(await asyncio.to_thread(trust_changed, machine.home))
+        theirs = await exchange.compare(mine)
+        if mine.has_daemon and theirs is not None and theirs.has_daemon:
+            mine = Report(True, await _has_reached(machine.home, record) if record.i_may_use else None)
+            theirs = await exchange.compare(mine)
+    finally:
+        await exchange.close()
+    if as_json:
+        typer.echo(msgspec.json.encode(_document(record, exchange.was_forgotten, mine, theirs)).decode())
+        return
+    for line in connection(plain(record.name), machine.peer_port, mine, theirs):
+        typer.echo(line)
+
+
+def connection(name: str, port: int, mine: "Report", theirs: "Report | None") -> list[str]:
+    """Whether the two daemons reach each other, as sentences: what is not so, and what to do about it."""
+    if not mine.has_daemon and (theirs is None or not theirs.has_daemon):
+        return ["Now start `pairproxy up` on both machines."]
+    if not mine.has_daemon:
+        return ["Now start `pairproxy up` on this machine."]
+    if theirs is None:
+        said = f"{name} did not say whether it reaches this machine; `pairproxy status` there shows it."
+        return [*_reached(name, mine.has_reached), said]
+    if not theirs.has_daemon:
+        return [f"Now start `pairproxy up` on {name}."]
+    if mine.has_reached and theirs.has_reached:
+        return ["The connection works in both directions."]
+    lines = _reached(name, mine.has_reached)
+    if theirs.has_reached is False:
+        port_text = f"TCP port {port}" if port else "the peer port"
+        lines.append(
+            f"{name} could not reach this machine within {REACH_S:.0f} s. Let {port_text} in through this "
+            f"machine's firewall, or name this machine's address in peers.static on {name}."
+        )
+    elif theirs.has_reached:
+        lines.append(f"{name} reaches this machine.")
+    return lines
+
+
+def say(text: str) -> None:
+    """A line on standard error, over the countdown if there is one."""
+    if sys.stderr.isatty():
+        typer.echo("\r" + " " * _COUNTDOWN_WIDTH + "\r", nl=False, err=True)
+    typer.echo(text, err=True)
+
+
+async def count_down(seconds: float) -> None:
+    """Show how long the code still lives, on a terminal; elsewhere do nothing."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while sys.stderr.isatty() and (left := end - loop.time()) > 0:
+        text = f"waiting, {int(left) // 60}:{int(left) % 60:02d} left (Ctrl-C to stop)"
+        typer.echo("\r" + text.ljust(_COUNTDOWN_WIDTH), nl=False, err=True)
+        await asyncio.sleep(1.0)
+
+
+def _check(rights: "Rights") -> None:
+    from pairproxy.core.errors import ConfigError
+    from pairproxy.security.trust import MOST_PATTERNS, PATTERN_CHARACTERS
+
+    are_good = all(0 < len(one) <= PATTERN_CHARACTERS and one.isprintable() for one in rights.models)
+    if not are_good or len(rights.models) > MOST_PATTERNS:
+        raise ConfigError(
+            f"--model takes up to {MOST_PATTERNS} names of up to {PATTERN_CHARACTERS} characters."
+        )
+
+
+def _peer_port(home: Path, settings: "Settings") -> int:
+    """The port of the running daemon, else the one that it will have; 0 if nobody knows yet."""
+    from pairproxy.api.client import NoDaemon, read_daemon_file
+    from pairproxy.config import parse_listen
+
+    try:
+        port = read_daemon_file(home).peer_port
+    except NoDaemon:
+        port = None
+    return port or parse_listen(settings.peers.listen, "peers.listen")[1]
+
+
+async def _has_reached(home: Path, record: "PeerRecord") -> bool:
+    from pairproxy.api.client import NoDaemon, get_status
+
+    loop = asyncio.get_running_loop()
+    end = loop.time() + REACH_S
+    while loop.time() < end:
+        try:
+            status = await asyncio.to_thread(get_status, home)
+        except NoDaemon:  # it has just been stopped
+            return False
+        if any(node.node == record.node and node.is_up for node in status.nodes):
+            return True
+        await asyncio.sleep(_POLL_S)
+    return False
+
+
+def _paired(record: "PeerRecord", was_forgotten: bool) -> list[str]:
+    from pairproxy.security.identity import short_id
+
+    name = plain(record.name)
+    rights = f"{name} may use this machine: {_granted(record)}."
+    there = f"This machine may use {name}: {'yes' if record.i_may_use else 'no'}."
+    lines = [f'Paired with "{name}" (id {short_id(record.node)}). {rights} {there}']
+    if was_forgotten:
+        lines.append(f"{name} had been forgotten here; now it is trusted again.")
+    if record.i_may_use:
+        lines.append(f"The owner of {name} can read whatever this machine sends there.")
+    if record.may_use_me:
+        lines.append(f"You could read what {name} sends here; its owner is told the same.")
+    return lines
+
+
+def _granted(record: "PeerRecord") -> str:
+    if not record.may_use_me:
+        return "no"
+    slots = [] if record.slots is None else [f"{record.slots} slot{'s' if record.slots > 1 else ''} at most"]
+    models = [f"models {' '.join(record.models)}"] if record.models else []
+    return ", ".join(["yes", *slots, *models])
+
+
+def _reached(name: str, has_reached: bool | None) -> list[str]:
+    if has_reached is None:
+        return []
+    if has_reached:
+        return [f"This machine reaches {name}."]
+    what = f"This machine could not reach {name} within {REACH_S:.0f} s."
+    remedy = f"Let its peer port (11634 if unchanged) in through the firewall of {name}"
+    return [f"{what} {remedy}, or name its address in peers.static here."]
+
+
+def _document(record: "PeerRecord", was_forgotten: bool, mine: "Report", theirs: "Report | None") -> Paired:
+    return Paired(
+        name=record.name,
+        node=record.node,
+        may_use_me=record.may_use_me,
+        i_may_use=record.i_may_use,
+        slots=record.slots,
+        models=record.models,
+        addresses=record.addresses,
+        was_forgotten=was_forgotten,
+        has_daemon=mine.has_daemon,
+        has_reached=mine.has_reached,
+        other_has_daemon=theirs.has_daemon if theirs else None,
+        other_has_reached=theirs.has_reached if theirs else None,
+    )
+
+
+_COUNTDOWN_WIDTH = 44

@@ -1,0 +1,216 @@
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pairproxy.core.errors import PairingFailed, StoreError
+from pairproxy.core.handshake_steps import Failed, Reason
+from pairproxy.peers.pairing import Keeping, Me, Report, Rights, read_frame
+from pairproxy.security.pairing_cards import Card
+from tests.support.pairing import is_stranger, me_of
+from tests.support.pairing_table import Table
+from tests.support.running import run_async
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    """Two machines that do not know each other."""
+    return Table(tmp_path)
+
+
+def block(me: Me) -> None:
+    """Make it impossible to store a peer: the directory is a file from now on."""
+    (me.identity.key_file.parent / "peers").rmdir()
+    (me.identity.key_file.parent / "peers").write_text("")
+
+
+def test_a_host_that_cannot_store_says_why_and_nobody_stores(table: Table) -> None:
+    """F36: its own screen gets file and reason; the joiner hears of it and keeps nothing."""
+
+    async def act(table: Table) -> None:
+        block(table.anna)
+        joined, waited = await asyncio.gather(table.join(), table.port.paired(), return_exceptions=True)
+        assert isinstance(waited, StoreError)
+        assert "peers" in waited.sentence
+        assert isinstance(joined, PairingFailed)
+        assert "could not store this machine as a peer, so nothing was stored here" in joined.sentence
+
+    table.run(act)
+    table.ben.trust.load()
+    assert table.ben.trust.peers() == ()
+
+
+def test_a_joiner_that_cannot_store_makes_the_host_undo(table: Table) -> None:
+    """F36: the host had stored it already, and takes it back; not even a tombstone is left."""
+
+    async def act(table: Table) -> None:
+        block(table.ben)
+        with pytest.raises(StoreError, match="peers"):
+            await table.join()
+        assert table.failures == [Failed(Reason.STORE, True, None)]
+
+    table.run(act)
+    assert is_stranger(table.anna, table.ben)
+
+
+def test_what_was_there_before_comes_back(table: Table, tmp_path: Path) -> None:
+    """F36: a pairing that fails leaves an older record of the same machine as it was."""
+    first = Rights(slots=3, models=("old",))
+
+    async def pair_well(table: Table) -> None:
+        table.anna = table.port._me = replace(table.anna, rights=first)
+        await table.pair()
+
+    table.run(pair_well)
+    before = table.anna.trust.get(table.ben.identity.device_id)
+    assert before is not None
+
+    async def pair_badly(table: Table) -> None:
+        table.port._me = replace(table.anna, rights=Rights(may_use_me=False))
+        table.ben.trust.forget(table.anna.identity.device_id)
+        block(table.ben)
+        with pytest.raises(StoreError):
+            await table.join()
+
+    table.run(pair_badly)
+    table.anna.trust.load()
+    assert table.anna.trust.get(table.ben.identity.device_id) == before
+
+
+def test_a_forgotten_machine_stays_so_if_pairing_fails_and_is_trusted_if_it_does_not(table: Table) -> None:
+    """Pairing anew lifts it, and says that there was something to lift."""
+    certificate = table.ben.identity.certificate
+
+    async def pair(table: Table) -> None:
+        assert (await table.pair()).was_forgotten == table.was_forgotten
+
+    table.was_forgotten = False
+    table.run(pair)
+    table.anna.trust.forget(table.ben.identity.device_id)
+    assert table.anna.trust.was_forgotten(certificate)
+
+    async def fail(table: Table) -> None:
+        (table.ben.identity.key_file.parent / "peers").chmod(0o755)
+        with pytest.raises(StoreError):
+            await table.join()
+
+    table.run(fail)
+    table.anna.trust.load()
+    assert table.anna.trust.was_forgotten(certificate)
+    (table.ben.identity.key_file.parent / "peers").chmod(0o700)
+    table.was_forgotten = True
+    table.run(pair)
+    table.anna.trust.load()
+    assert not table.anna.trust.was_forgotten(certificate)
+    assert table.anna.trust.by_certificate(certificate) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("\x1b[2Jben\r\n", "[2Jben"),
+        ("\u202eben\u2066", "ben"),
+        ("n" * 2000, "n" * 64),
+        ("\x00\x07", None),
+    ],
+    ids=["H17-escape", "H17-bidi", "H17-long", "H17-nothing-left"],
+)
+def test_a_name_is_stored_so_that_it_can_be_printed(table: Table, name: str, kept: str | None) -> None:
+    """H17: without control and direction characters, 64 at most; the id where nothing is left."""
+    table.ben = replace(table.ben, card=msgspec.structs.replace(table.ben.card, name=name))
+
+    async def act(table: Table) -> None:
+        await table.pair()
+
+    table.run(act)
+    (record,) = table.anna.trust.peers()
+    assert record.name == (kept or f"{record.node[:4]}-{record.node[4:8]}")
+
+
+def test_a_name_that_does_not_fit_a_message_is_refused(table: Table) -> None:
+    """H17: 10 KB are more than one message may have."""
+    table.ben = replace(table.ben, card=msgspec.structs.replace(table.ben.card, name="n" * 10_000))
+
+    async def act(table: Table) -> None:
+        with pytest.raises(PairingFailed, match="nothing was stored"):
+            await table.join()
+
+    table.run(act)
+    assert table.is_nothing_kept
+
+
+def test_reports_cross_after_both_have_stored(table: Table) -> None:
+    """Each side learns whether the other's daemon runs and reaches this one."""
+
+    async def act(table: Table) -> None:
+        on_ben, on_anna = await asyncio.gather(table.exchange(), table.port.paired())
+        mine, theirs = Report(True, True), Report(False, None)
+        at_ben, at_anna = await asyncio.gather(on_ben.compare(mine), on_anna.compare(theirs))
+        assert (at_ben, at_anna) == (theirs, mine)
+        await asyncio.gather(on_ben.close(), on_anna.close())
+
+    table.run(act)
+
+
+def test_a_side_that_leaves_before_its_report_says_nothing(table: Table) -> None:
+    """And that is no failure of the pairing."""
+
+    async def act(table: Table) -> None:
+        on_ben, on_anna = await asyncio.gather(table.exchange(), table.port.paired())
+        await on_ben.close()
+        assert await on_anna.compare(Report(False)) is None
+        assert on_anna.record is not None
+        await on_anna.close()
+
+    table.run(act)
+
+
+MET = "10.0.0.9:11634"
+MANY = [f"10.0.1.{number}" for number in range(16)]
+NOWHERE = ("127.0.0.1", "::1", "0.0.0.0", "224.0.0.1", "169.254.169.254", "name", "")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "port", "is_on_loopback", "kept"),
+    [
+        (("10.0.0.7", "fe80::1%eth0"), 11634, False, (MET, "10.0.0.7:11634", "[fe80::1%eth0]:11634")),
+        (NOWHERE, 11634, False, (MET,)),
+        (("192.168.1.7",), 0, False, ()),
+        (("127.0.0.1", "192.168.1.7"), 11634, True, ("127.0.0.1:11634",)),
+        (tuple(MANY), 11634, False, (MET, *(f"{host}:11634" for host in MANY[:15]))),
+    ],
+    ids=["as told", "nowhere", "port not known", "loopback", "bounded"],
+)
+def test_addresses_are_kept_with_the_peer_port(
+    tmp_path: Path, hosts: tuple[str, ...], port: int, is_on_loopback: bool, kept: tuple[str, ...]
+) -> None:
+    """Where it was met comes first; what leads nowhere is left out."""
+    anna, ben = me_of(tmp_path, "anna"), me_of(tmp_path, "ben")
+    keeping = Keeping(replace(anna, is_on_loopback=is_on_loopback))
+    card = Card(ben.identity.certificate, b"", "ben", True, port, hosts)
+    keeping.case.accepted = ben.identity.device_id, card
+    keeping.keep("10.0.0.9")
+    assert keeping.record is not None
+    assert keeping.record.addresses == kept
+
+
+def test_a_frame_is_read_whole_or_not_at_all() -> None:
+    """Cut anywhere, too long or late: nothing."""
+
+    async def read(content: bytes, *, is_ended: bool = True) -> bytes | None:
+        reader = asyncio.StreamReader()
+        reader.feed_data(content)
+        if is_ended:
+            reader.feed_eof()
+        return await read_frame(reader, 0.05)
+
+    async def act() -> None:
+        assert await read(b"\x00\x03abc") == b"abc"
+        assert await read(b"\x00\x00") == b""
+        for content in (b"", b"\x00", b"\x00\x03ab", b"\xff\xffabc"):
+            assert await read(content) is None
+        assert await read(b"\x00\x03ab", is_ended=False) is None
+
+    run_async(act())
