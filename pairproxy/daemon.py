@@ -18,7 +18,7 @@ import msgspec
 
 from pairproxy.admin.server import AdminPort, Change
 from pairproxy.admin.view import View
-from pairproxy.api.client import DAEMON_FILE, already_running
+from pairproxy.api.client import DAEMON_FILE, LOCK_FILE, already_running
 from pairproxy.api.schema import DaemonFile
 from pairproxy.clock import MonotonicClock
 from pairproxy.config import Settings, cache_dir
@@ -52,7 +52,6 @@ from pairproxy.upstreams import Upstream
 
 _log = logging.getLogger(__name__)
 
-LOCK_FILE = "daemon.lock"
 LOCK_TRIES = 10  # half a second, for one that is just ending
 Progress = Callable[[int, int], None]
 

@@ -19,7 +19,7 @@ from pairproxy.core.models import EngineId, NodeId, Rights
 from pairproxy.core.residency import Residency
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher
-from pairproxy.peers.addresses import static_addresses
+from pairproxy.peers.addresses import MDNS, static_addresses
 from pairproxy.peers.book import PeerBook
 from pairproxy.peers.discovery import Discovery
 from pairproxy.peers.exchange import Publisher
@@ -193,6 +193,10 @@ class Peering:
             known.doubt()  # it may have been paired anew, and is asked rarely as long as it refuses us
         elif record.i_may_use:
             self._follow(self.book.add(record))
+            for sighting in self._discovery.seen() if self._discovery is not None else ():
+                if sighting.speaks_ours:  # it was told as a stranger's, and is not told twice
+                    for host, port in sighting.addresses:
+                        self.book.hint(sighting.node_hint, host, port, MDNS)
 
     async def _open_late(self) -> None:
         """Open the peer port: the first machine was paired."""

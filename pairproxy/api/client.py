@@ -12,6 +12,7 @@ from pairproxy.api.schema import DaemonFile, Explanation, Report, SettingsReread
 from pairproxy.core.errors import PairproxyError
 
 DAEMON_FILE = "daemon.json"
+LOCK_FILE = "daemon.lock"  # held by the daemon of a home for as long as it runs
 TIMEOUT_S = 30.0  # the daemon answers from memory, but reckons some seconds at a run of hundreds of requests
 ANSWER_BYTES = 16 * 1024 * 1024
 

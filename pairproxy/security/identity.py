@@ -20,7 +20,7 @@ from pairproxy.security.private_files import (
     write_private,
 )
 
-__all__ = ["Identity", "device_id_of", "load_or_create", "short_id"]
+__all__ = ["Identity", "device_id_of", "load_or_create", "reset", "short_id"]
 
 KEY_FILE = "key.pem"
 CERTIFICATE_FILE = "cert.pem"
@@ -82,3 +82,16 @@ def load_or_create(home: Path) -> Identity:
             f"Put both back from a backup; or remove both {_AS_NEW}"
         ) from None
     return Identity(device_id_of(der), der, certificate_file, key_file)
+
+
+def reset(home: Path) -> Identity:
+    """Make a new identity in ``home``, in place of the old one. Raises StoreError.
+
+    Cut off at any moment it leaves the old one, or none, which the next start makes anew.
+    """
+    ensure_private_directory(home)
+    with exclusive(home / _LOCK_FILE):
+        write_private(home / _MAKING_FILE, b"")
+        remove_private(home / KEY_FILE)
+        remove_private(home / CERTIFICATE_FILE)
+    return load_or_create(home)

@@ -198,6 +198,13 @@ class TrustStore:
             remove_private(self._file(node))
             self.reload()
 
+    def clear(self) -> None:
+        """Believe nobody any more, and remember nobody for it: this node gets a new identity."""
+        with self._changing():
+            for record in self.peers():
+                remove_private(self._file(record.node))
+            self.reload()
+
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
         """Nobody else changes the files meanwhile, and what they say is known. Raises StoreError."""

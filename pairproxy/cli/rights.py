@@ -1,0 +1,101 @@
+"""pairproxy rights: what a paired machine may have of this one, and whether this one uses it."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from pairproxy.cli.options import Home, Json, home_or_default, plain
+from pairproxy.cli.trusting import found_in, named, share
+
+if TYPE_CHECKING:
+    from pairproxy.security.trust import PeerRecord
+
+MayUseMe = Annotated[
+    bool | None,
+    typer.Option(
+        "--may-use-me/--may-not-use-me", help="Whether it may use this machine.", show_default=False
+    ),
+]
+IMayUse = Annotated[
+    bool | None,
+    typer.Option("--i-may-use/--i-may-not-use", help="Whether this machine uses it.", show_default=False),
+]
+Slots = Annotated[int | None, typer.Option(min=1, help="Slots of this machine that it may hold at once.")]
+AnySlots = Annotated[bool, typer.Option("--any-slots", help="As many as peers.max_slots says, or all.")]
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model", help="It may use only these models here; * and ? stand for text. May be given repeatedly."
+    ),
+]
+AllModels = Annotated[bool, typer.Option("--all-models", help="It may use every model here.")]
+
+
+class Set(msgspec.Struct, frozen=True):
+    """--json: what is in force. ``has_daemon``: one runs here and goes by it."""
+
+    name: str
+    node: str
+    may_use_me: bool
+    i_may_use: bool
+    slots: int | None
+    models: tuple[str, ...]
+    has_daemon: bool
+
+
+def rights(
+    peer: Annotated[str, typer.Argument(help="Its name or its id, as `pairproxy peers` shows them.")],
+    may_use_me: MayUseMe = None,
+    i_may_use: IMayUse = None,
+    slots: Slots = None,
+    any_slots: AnySlots = False,
+    models: Models = None,
+    all_models: AllModels = False,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Show or change what a paired machine may have here. Counts from its next request on.
+
+    Models that it may not use do not exist for it. Taking away the right to use this machine ends what it
+    runs here.
+
+    Examples: `pairproxy rights ben-ws`, `pairproxy rights ben-ws --slots 1 --model 'qwen*'`,
+    `pairproxy rights ben-ws --may-not-use-me`.
+    """
+    from pairproxy.api.client import trust_changed
+
+    if (slots is not None and any_slots) or (models and all_models):
+        raise typer.BadParameter("--slots and --any-slots, or --model and --all-models, exclude each other.")
+    directory = home_or_default(home)
+    store, record = found_in(directory, peer)
+    changes: dict[str, object] = {}
+    if may_use_me is not None:
+        changes["may_use_me"] = may_use_me
+    if i_may_use is not None:
+        changes["i_may_use"] = i_may_use
+    if slots is not None or any_slots:
+        changes["slots"] = slots
+    if models or all_models:
+        changes["models"] = tuple(models or ())
+    if changes:
+        record = store.change(record.node, lambda one: msgspec.structs.replace(one, **changes))
+    _say(record, trust_changed(directory), as_json)
+
+
+def _say(record: "PeerRecord", has_daemon: bool, as_json: bool) -> None:
+    if as_json:
+        found = Set(
+            record.name,
+            record.node,
+            record.may_use_me,
+            record.i_may_use,
+            record.slots,
+            record.models,
+            has_daemon,
+        )
+        typer.echo(msgspec.json.encode(found).decode())
+        return
+    allowed = share(record.may_use_me, record.slots, record.models)
+    typer.echo(f"{named(record)} may use this machine: {allowed}")
+    typer.echo(f"This machine may use {plain(record.name)}: {'yes' if record.i_may_use else 'no'}")
