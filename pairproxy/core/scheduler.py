@@ -42,7 +42,6 @@ from pairproxy.core.events import (
     RightsChanged,
     RulesChanged,
     SpeedMeasured,
-    TimePassed,
 )
 from pairproxy.core.knowledge import Knowledge
 from pairproxy.core.models import AttemptId, EngineId, NodeId, Place
@@ -193,6 +192,21 @@ class Scheduler:
                 commands += self._endings.broken(event)
             case EngineSettled():
                 self._endings.settled(event)
+            case DrainStarted():
+                self._knows.is_draining = True
+            case DrainEnded():
+                self._knows.is_draining = True
+                self._knows.queue.close()
+            case RightsChanged(_, rights):
+                self.rights.follow(rights)
+            case RulesChanged(_, rules):
+                self._knows.follow(rules)
+            case _:
+                self._take_news(event, commands)
+
+    def _take_news(self, event: Event, commands: list[Command]) -> None:
+        """Take in what became known of engines and nodes; other events only let time pass."""
+        match event:
             case EngineReported(_, report):
                 self.local.report(report)
                 self._knows.avoidance.forgive(Place(self.own, report.engine))
@@ -206,16 +220,7 @@ class Scheduler:
                 self.nodes.catalogues.hold(catalogue)
             case NodeLost(_, node):
                 self._lose(node, commands)
-            case DrainStarted():
-                self._knows.is_draining = True
-            case DrainEnded():
-                self._knows.is_draining = True
-                self._knows.queue.close()
-            case RightsChanged(_, rights):
-                self.rights.follow(rights)
-            case RulesChanged(_, rules):
-                self._knows.follow(rules)
-            case TimePassed():
+            case _:
                 pass
 
     def _arrive(self, event: RequestArrived, commands: list[Command]) -> None:

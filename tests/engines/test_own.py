@@ -286,32 +286,3 @@ def test_an_engine_whose_speed_is_known_is_not_measured_again() -> None:
         assert asked == ["paced"]
 
     run_async(scene())
-
-
-@pytest.mark.parametrize("is_on", [True, False])
-def test_whether_an_engine_goes_on_is_asked_only_while_that_matters(is_on: bool) -> None:
-    """With routing.continuation its report is told again with what was seen; without, nothing is asked."""
-
-    async def scene() -> None:
-        warm = EngineSettings(kind="paced", listen="", paced=PacedSettings(decode=500.0))
-        engines, told, names = of(warm), list[Event](), list[str]()
-        await engines.start()
-        async with asyncio.TaskGroup() as group:
-            tasks: list[asyncio.Task[None]] = []
-
-            def spawn(name: str, work: Any) -> None:
-                names.append(name)
-                tasks.append(group.create_task(work))
-
-            engines.watch(told.append, time.monotonic, spawn, is_continuing=lambda: is_on)
-            await engines.until_told()
-            if is_on:
-                await eventually(lambda: len(reports(told)) == 2)
-            for task in tasks:
-                task.cancel()
-        await engines.stop()
-        seen = [report.report.continuing for report in reports(told)]
-        assert seen == ([frozenset(), frozenset({"paced:1b"})] if is_on else [frozenset()])
-        assert ("verify paced" in names) == is_on
-
-    run_async(scene())
