@@ -11,6 +11,7 @@ What Daemons asks of each daemon at its end is asked here, too.
 
 import http.client
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from pairproxy.api.client import NoDaemon
 from pairproxy.api.schema import Report, Status
 from pairproxy.cli.demo.cluster import node_environment
 from tests.support.asking import TIMEOUT_S, Asker
-from tests.support.daemons import Daemons, Node, settings
+from tests.support.daemons import READY_S, Daemons, Node, settings, until
 from tests.support.lan import PRELOADED, Lan
 from tests.support.lan_host import Host, Inside
 
@@ -161,3 +162,30 @@ def begin(
         finally:
             os.close(reading)
     return Inside(host, pid, os.fdopen(writing, "wb"))
+
+
+class LanCommand:
+    """A command of pairproxy that runs in a host, by what it says."""
+
+    def __init__(self, node: LanNode, output: Path, *arguments: str) -> None:
+        """For the home of ``node``, in its host; its words go to ``output``."""
+        argv = [*arguments, "--home", str(node.home)]
+        self._output = output
+        self._process = begin(node.here, argv, output, node_environment())
+
+    @property
+    def said(self) -> str:
+        """All it said so far, on both its streams."""
+        return self._output.read_text(errors="replace")
+
+    def until(self, pattern: str) -> str:
+        """Wait until it says something that fits; returns the first group of it."""
+        found = until(lambda: re.search(pattern, self.said), f"{pattern!r} is said:\n{self.said}")
+        return found.group(found.lastindex or 0)
+
+    def ended(self) -> int:
+        """Wait for its end; its exit status."""
+        status = self._process.wait(READY_S)
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        return status
