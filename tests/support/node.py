@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -111,10 +112,8 @@ class Node:
         self.port = self.peer_port_number = 0
         self._engine = engine
         replicas = tuple((one, True) for one in models)
-        going_on = frozenset(one.model for one in models) if continues else frozenset[ModelName]()
-        self._report = EngineReport(
-            ENGINE, engine_kind, "1", slots, replicas, tuple(catalogue), continuing=going_on
-        )
+        report = EngineReport(ENGINE, engine_kind, "1", slots, replicas, tuple(catalogue))
+        self._report = replace(report, continuing=frozenset(one.model for one in models if continues))
         self._is_merged = is_merged
         self._shows_headers = shows_headers
         self._kind = kind
