@@ -19,7 +19,7 @@ from pairproxy.core.models import NodeId
 from pairproxy.interfaces import Tell
 from pairproxy.peers.addresses import STATIC, Address, PeerAddresses
 from pairproxy.peers.catalogue import CatalogueReader
-from pairproxy.peers.dialling import race, resolved
+from pairproxy.peers.dialling import race
 from pairproxy.peers.exchange import BadDocument, Unwelcome, read_document, subscribe
 from pairproxy.upstreams import Upstream
 
@@ -31,7 +31,7 @@ LONG_GONE_S = 300.0  # and after so long
 RETRY_RARELY_S = 60.0  # only this often: its own call, or its announcement, is heard at once
 HINTED_S = 2.0  # between two rounds at least, however many hints come
 AGAIN_S = 0.05  # before a lost connection is tried again: "back at once", without spinning
-DOUBTFUL_PART = 0.4  # of node_lost_s without a document: 2 of 5 s, two heartbeats missed
+DOUBTFUL_PART = 0.3  # of node_lost_s without a document: 1.5 of 5 s, a heartbeat is half a second late
 
 
 class PeerLink:
@@ -138,12 +138,11 @@ class PeerLink:
         return True
 
     async def _race(self, failed: Callable[[Address, UpstreamError], None]) -> Address | None:
-        candidates = self.addresses.dialled()
-        if not candidates:
+        if not len(self.addresses):
             self.problem = "no address is known yet"
             return None
         self._raced_at = asyncio.get_running_loop().time()
-        return await race(await resolved(candidates), self._dial, failed)
+        return await race(self.addresses.dialled, self._dial, failed)
 
     async def _dial(self, address: Address) -> None:
         await self.upstream.dial(address.place)
@@ -190,6 +189,9 @@ class PeerLink:
                         patience.reschedule(self._lost_at())
         except UpstreamError as error:
             self.problem = error.sentence
+            if self.is_up and not has_heard and loop.time() < self._lost_at():
+                await asyncio.sleep(RETRY_FIRST_S)  # it was reached, and may be too busy for us
+                return True
         except BadDocument as error:
             is_unwelcome = isinstance(error, Unwelcome)
             if is_unwelcome and not self.is_up and self.problem != str(error):

@@ -11,6 +11,7 @@ from pairproxy.peers.dialling import race, resolved
 from tests.support.fake_engine import eventually
 from tests.support.running import run_async
 
+REFUSES = "10.0.0.9"
 Info = tuple[int, int, int, str, tuple[object, ...]]
 DEAD, WRONG, GOOD, SLOW = (Address(f"10.0.0.{number}", 1, "mdns") for number in (1, 2, 3, 4))
 
@@ -33,7 +34,7 @@ class Net:
             except asyncio.CancelledError:
                 self.cancelled.append(address)
                 raise
-        if address.host == "refuses":
+        if address.host == REFUSES:
             raise Unreachable("nobody")
 
     def note(self, address: Address, error: UpstreamError) -> None:
@@ -43,7 +44,7 @@ class Net:
 def raced(*candidates: Address) -> tuple[Address | None, Net]:
     """Who won, and what was tried."""
     net = Net()
-    return run_async(race(candidates, net.dial, net.note)), net
+    return run_async(race(lambda: candidates, net.dial, net.note)), net
 
 
 def test_the_first_that_proves_its_key_wins_alone() -> None:
@@ -67,10 +68,33 @@ def test_another_key_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nobody_wins_where_nobody_is() -> None:
     """Every failure is told once."""
-    refuses = [Address("refuses", port, "mdns") for port in (1, 2, 3)]
+    refuses = [Address(REFUSES, port, "mdns") for port in (1, 2, 3)]
     winner, net = raced(*refuses)
     assert (winner, net.failed) == (None, [(one, Unreachable) for one in refuses])
     assert raced()[0] is None
+
+
+def test_an_address_that_is_named_meanwhile_takes_part() -> None:
+    """F26: the peer calls from its new address while the old one is still being dialled."""
+
+    async def scene() -> tuple[Address | None, Net]:
+        net, known = Net(), [DEAD]
+        task = asyncio.create_task(race(lambda: known, net.dial, net.note))
+        await eventually(lambda: net.dialled == [DEAD])
+        known.append(GOOD)
+        return await task, net
+
+    winner, net = run_async(scene())
+    assert (winner, net.dialled) == (GOOD, [DEAD, GOOD])
+
+
+def test_a_race_of_ever_new_addresses_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """I12: somebody who names one after another does not keep us dialling."""
+    monkeypatch.setattr(dialling, "MOST_DIALS", 20)
+    ports = iter(range(1, 1000))
+    net = Net()
+    never = run_async(race(lambda: [Address(REFUSES, next(ports), "mdns")], net.dial, net.note))
+    assert (never, len(net.dialled)) == (None, 20)
 
 
 def test_cancelling_the_race_ends_every_dial() -> None:
@@ -78,7 +102,7 @@ def test_cancelling_the_race_ends_every_dial() -> None:
 
     async def scene() -> Net:
         net = Net()
-        task = asyncio.create_task(race((DEAD, SLOW), net.dial, net.note))
+        task = asyncio.create_task(race(lambda: (DEAD, SLOW), net.dial, net.note))
         await eventually(lambda: len(net.dialled) == 2)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -95,23 +119,34 @@ def test_a_fault_of_ours_is_not_taken_for_a_dead_address() -> None:
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        run_async(race((GOOD,), broken, lambda *_: None))
+        run_async(race(lambda: (GOOD,), broken, lambda *_: None))
 
 
-def test_names_become_addresses_and_numbers_stay() -> None:
-    """I13: a name is every address it leads to; one that leads nowhere is left out; zones stay."""
-    names = [
-        Address("10.0.0.7", 1, "mdns"),
-        Address("localhost", 2, "static"),
-        Address("no-such-host.invalid", 3, "static"),
-        Address("10.0.0.7", 1, "static"),
-        Address("fe80::1%lo", 4, "static"),
-    ]
-    found = run_async(resolved(names))
-    assert found[0] == names[0]
-    assert ("127.0.0.1", 2) in {one.place for one in found}
-    assert found[-1] == names[-1]
-    assert {one.port for one in found} == {1, 2, 4}
+def test_a_name_is_dialled_at_the_addresses_it_has() -> None:
+    """I13: the address that worked is the winner, not the name; a name that leads nowhere is a failure."""
+    winner, net = raced(Address("localhost", 2, "static"))
+    assert winner is not None
+    assert (winner.host in ("127.0.0.1", "::1"), winner.port, winner.source) == (True, 2, "static")
+    assert net.dialled == [winner]
+    nowhere = Address("no-such-host.invalid", 3, "static")
+    winner, net = raced(nowhere)
+    assert (winner, net.failed, net.dialled) == (None, [(nowhere, Unreachable)], [])
+
+
+def test_addresses_do_not_wait_for_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resolver that does not answer costs its name a head start, and the addresses nothing."""
+
+    async def scene() -> None:
+        async def getaddrinfo(*_: object, **__: object) -> list[Info]:
+            await asyncio.sleep(3600)
+            return []
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+        net = Net()
+        name = Address("slow.example", 1, "static")
+        assert await race(lambda: [name, GOOD], net.dial, net.note) == GOOD
+
+    run_async(scene())
 
 
 def test_a_name_with_many_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +160,7 @@ def test_a_name_with_many_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) 
             return answer
 
         monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
-        return await resolved([Address("many.example", 1, "static")])
+        return await resolved(Address("many.example", 1, "static"))
 
     is_small = False
     assert len(run_async(scene())) == MAX_ADDRESSES
