@@ -1,4 +1,4 @@
-"""No word of a prompt, a reply, a key or a header is kept or told by whole daemons, whatever they are sent."""
+"""No word of a prompt, a reply, a key or a header is kept or told by daemons, whatever they are sent."""
 
 import asyncio
 import base64
