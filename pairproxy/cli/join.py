@@ -48,6 +48,7 @@ def join(
 
 
 async def _join(machine: Machine, secret: "Secret", place: "Candidate | None", as_json: bool) -> None:
+    from pairproxy.core.errors import PairingFailed
     from pairproxy.peers.pairing_joiner import join as join_one
     from pairproxy.peers.pairing_mdns import candidates
 
@@ -57,8 +58,20 @@ async def _join(machine: Machine, secret: "Secret", place: "Candidate | None", a
         found = candidates(secret.nameplate, is_on_loopback=machine.me.is_on_loopback)
     else:
         found = _only(place)
-    exchange = await join_one(machine.me, secret, found, say)
+    said: list[str] = []
+
+    def tell(sentence: str) -> None:
+        said.append(sentence)
+        say(sentence)
+
+    try:
+        exchange = await join_one(machine.me, secret, found, tell)
+    except PairingFailed as error:
+        raise PairingFailed(_IN_VAIN) if error.sentence in said else error from None
     await settle(machine, exchange, as_json)
+
+
+_IN_VAIN = "Not paired; nothing was stored on this machine."
 
 
 async def _only(place: "Candidate") -> "AsyncGenerator[Candidate, None]":

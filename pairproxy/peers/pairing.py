@@ -175,7 +175,8 @@ class Exchange:
         await end(self._writer)
 
     async def compare(self, mine: Report) -> Report | None:
-        """Tell the other side ``mine`` and return what it says, if it says anything in REPORT_S."""
+        """Tell the other side ``mine`` and return what it says, if it says anything within REPORT_S."""
+        self._report = None
         await self._perform(self._side.report(msgspec.json.encode(mine)))
         message = await read_frame(self._reader, REPORT_S)
         if message is not None:

@@ -112,10 +112,14 @@ class PairingPort:
             else:
                 async with self._turn:
                     await self._try(reader, writer)
-        finally:
-            if self._exchange is None or not self._exchange.is_on(writer):
+            if not self._is_needed(writer):
                 await linger(reader, writer)
+        finally:
+            if not self._is_needed(writer):
                 await end(writer)
+
+    def _is_needed(self, writer: asyncio.StreamWriter) -> bool:
+        return self._exchange is not None and self._exchange.is_on(writer)
 
     async def _try(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         begun = b"silent"

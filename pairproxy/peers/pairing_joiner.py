@@ -14,8 +14,8 @@ from pairproxy.security.pairing import Sealing, Secret, Spake
 MOST_CANDIDATES = 3  # that are asked: each may check one guess of the code
 MOST_UNREACHABLE = 8  # addresses that do not answer, before the search is given up
 CONNECT_S = 1.5  # a host that is gone; LAN handshakes take milliseconds
-BUSY_TRIES = 8  # while another exchange is under way there; a silent one is thrown out after 5 s
-BUSY_S = 1.0
+BUSY_TRIES = 14  # while another exchange is under way there; a silent one is thrown out after 5 s
+BUSY_S = 0.5
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Tell = Callable[[str], None]

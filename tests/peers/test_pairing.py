@@ -55,56 +55,42 @@ def test_a_joiner_that_cannot_store_makes_the_host_undo(table: Table) -> None:
     assert is_stranger(table.anna, table.ben)
 
 
-def test_what_was_there_before_comes_back(table: Table, tmp_path: Path) -> None:
-    """F36: a pairing that fails leaves an older record of the same machine as it was."""
-    first = Rights(slots=3, models=("old",))
-
-    async def pair_well(table: Table) -> None:
-        table.anna = table.port._me = replace(table.anna, rights=first)
-        await table.pair()
-
-    table.run(pair_well)
-    before = table.anna.trust.get(table.ben.identity.device_id)
-    assert before is not None
-
-    async def pair_badly(table: Table) -> None:
-        table.port._me = replace(table.anna, rights=Rights(may_use_me=False))
-        table.ben.trust.forget(table.anna.identity.device_id)
-        block(table.ben)
-        with pytest.raises(StoreError):
-            await table.join()
-
-    table.run(pair_badly)
-    table.anna.trust.load()
-    assert table.anna.trust.get(table.ben.identity.device_id) == before
+def keeping_of(me: Me, other: Me, name: str = "ben") -> Keeping:
+    """An exchange in which the other's card has just been accepted."""
+    keeping = Keeping(me)
+    card = Card(other.identity.certificate, b"", name, True, 11634, ("127.0.0.1",))
+    keeping.case.accepted = other.identity.device_id, card
+    return keeping
 
 
-def test_a_forgotten_machine_stays_so_if_pairing_fails_and_is_trusted_if_it_does_not(table: Table) -> None:
-    """Pairing anew lifts it, and says that there was something to lift."""
-    certificate = table.ben.identity.certificate
+def test_what_was_there_before_comes_back(tmp_path: Path) -> None:
+    """F36: undoing leaves an older record of the same machine as it was."""
+    anna, ben = me_of(tmp_path, "anna"), me_of(tmp_path, "ben")
+    keeping_of(replace(anna, rights=Rights(slots=3, models=("old",))), ben).keep("127.0.0.1")
+    before = anna.trust.get(ben.identity.device_id)
+    again = keeping_of(replace(anna, rights=Rights(may_use_me=False)), ben, "another name")
+    again.keep("127.0.0.1")
+    assert anna.trust.get(ben.identity.device_id) != before
+    again.undo()
+    assert anna.trust.get(ben.identity.device_id) == before
+    again.undo()
+    assert anna.trust.get(ben.identity.device_id) == before
 
-    async def pair(table: Table) -> None:
-        assert (await table.pair()).was_forgotten == table.was_forgotten
 
-    table.was_forgotten = False
-    table.run(pair)
-    table.anna.trust.forget(table.ben.identity.device_id)
-    assert table.anna.trust.was_forgotten(certificate)
-
-    async def fail(table: Table) -> None:
-        (table.ben.identity.key_file.parent / "peers").chmod(0o755)
-        with pytest.raises(StoreError):
-            await table.join()
-
-    table.run(fail)
-    table.anna.trust.load()
-    assert table.anna.trust.was_forgotten(certificate)
-    (table.ben.identity.key_file.parent / "peers").chmod(0o700)
-    table.was_forgotten = True
-    table.run(pair)
-    table.anna.trust.load()
-    assert not table.anna.trust.was_forgotten(certificate)
-    assert table.anna.trust.by_certificate(certificate) is not None
+def test_a_forgotten_machine_is_trusted_again_only_if_the_pairing_is_whole(tmp_path: Path) -> None:
+    """Storing it lifts that and says so; undoing brings it back."""
+    anna, ben = me_of(tmp_path, "anna"), me_of(tmp_path, "ben")
+    first = keeping_of(anna, ben)
+    first.keep("127.0.0.1")
+    assert not first.was_forgotten
+    anna.trust.forget(ben.identity.device_id)
+    again = keeping_of(anna, ben)
+    again.keep("127.0.0.1")
+    assert again.was_forgotten
+    assert not anna.trust.was_forgotten(ben.identity.certificate)
+    again.undo()
+    assert anna.trust.was_forgotten(ben.identity.certificate)
+    assert anna.trust.peers() == ()
 
 
 @pytest.mark.parametrize(
@@ -112,20 +98,16 @@ def test_a_forgotten_machine_stays_so_if_pairing_fails_and_is_trusted_if_it_does
     [
         ("\x1b[2Jben\r\n", "[2Jben"),
         ("\u202eben\u2066", "ben"),
-        ("n" * 2000, "n" * 64),
+        ("n" * 10_000, "n" * 64),
         ("\x00\x07", None),
     ],
     ids=["H17-escape", "H17-bidi", "H17-long", "H17-nothing-left"],
 )
-def test_a_name_is_stored_so_that_it_can_be_printed(table: Table, name: str, kept: str | None) -> None:
+def test_a_name_is_stored_so_that_it_can_be_printed(tmp_path: Path, name: str, kept: str | None) -> None:
     """H17: without control and direction characters, 64 at most; the id where nothing is left."""
-    table.ben = replace(table.ben, card=msgspec.structs.replace(table.ben.card, name=name))
-
-    async def act(table: Table) -> None:
-        await table.pair()
-
-    table.run(act)
-    (record,) = table.anna.trust.peers()
+    anna, ben = me_of(tmp_path, "anna"), me_of(tmp_path, "ben")
+    keeping_of(anna, ben, name).keep("127.0.0.1")
+    (record,) = anna.trust.peers()
     assert record.name == (kept or f"{record.node[:4]}-{record.node[4:8]}")
 
 

@@ -63,7 +63,9 @@ def free_port() -> int:
         return int(sock.getsockname()[1])
 
 
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize(
+    "number", [n if n in (3, 4) else pytest.param(n, marks=pytest.mark.slow) for n in range(8)]
+)
 def test_a_relay_that_changes_a_bit_gets_nothing_stored(table: Table, number: int) -> None:
     """H09: in whichever message, the joiner keeps nothing; the host neither, unless it was the very last."""
 
@@ -99,6 +101,70 @@ def test_a_relay_that_only_relays_learns_nothing_that_helps(table: Table) -> Non
     everything = b"".join(seen)
     for secret in (table.secret.password, b"anna-ws", b"ben-ws", table.ben.identity.certificate[:40]):
         assert secret not in everything
+
+
+@pytest.mark.slow
+def test_a_recorded_exchange_cannot_be_played_again(table: Table) -> None:
+    """H15: what the joiner of a successful exchange said is refused at its confirmation by a fresh host."""
+    heard: list[bytes] = []
+
+    async def record(table: Table) -> None:
+        def look(_: int, message: bytes) -> bytes:
+            heard.append(message)
+            return message
+
+        async with relayed(table, look) as port:
+            exchange = await join(table.ben, table.secret, each([port], []), table.told.append)
+            await asyncio.gather(exchange.close(), (await table.port.paired()).close())
+
+    table.run(record)
+    node = table.ben.identity.device_id
+    table.anna.trust.withdraw(node)
+
+    async def replay(table: Table) -> None:
+        raw, answer = await table.turn(heard[0])
+        assert answer != heard[1]
+        raw.send(heard[2])
+        assert await raw.hear() == b"Rcode 2"
+        await raw.close()
+
+    table.run(replay)
+    table.anna.trust.load()
+    assert table.anna.trust.get(node) is None
+
+
+def test_ending_the_host_after_it_has_stored_takes_that_back(table: Table) -> None:
+    """Ctrl-C between the two stores: the joiner's last word never came, so neither side keeps anything."""
+
+    async def act(table: Table) -> None:
+        held = asyncio.Event()
+
+        async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            there = await asyncio.open_connection("127.0.0.1", table.port.port)
+            for _ in range(3):
+                await write_frame(there[1], await read_frame(reader, 5.0) or b"")
+                await write_frame(writer, await read_frame(there[0], 5.0) or b"")
+            await read_frame(reader, 5.0)  # the joiner's "stored"
+            held.set()
+            await reader.read(1)
+            writer.close()
+
+        server = await asyncio.start_server(hold, "127.0.0.1", 0)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            joining = asyncio.ensure_future(
+                join(table.ben, table.secret, each([port], []), table.told.append)
+            )
+            await held.wait()
+            table.anna.trust.load()
+            table.ben.trust.load()
+            assert len(table.anna.trust.peers()) == len(table.ben.trust.peers()) == 1
+            await table.port.close()
+            joining.cancel()
+            await asyncio.wait([joining])
+
+    table.run(act)
+    assert table.is_nothing_kept
 
 
 def test_a_rogue_is_passed_over_and_named(table: Table, tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ def test_what_is_no_place_is_told(text: str) -> None:
         at(text)
 
 
+@pytest.mark.slow
 def test_a_nameplate_is_found_and_says_goodbye() -> None:
     """Over multicast on loopback: only the asked one, with port and address; gone when the block is left."""
 
