@@ -8,6 +8,7 @@ from pairproxy.core.documents import StateDocument
 from pairproxy.core.errors import (
     Moved,
     NodeGone,
+    NotServed,
     PairproxyError,
     QueueTimeout,
     ReplyTruncated,
@@ -162,6 +163,8 @@ class Endings:
 
     def _blame(self, place: Place, error: PairproxyError, at: float) -> None:
         is_own = place.node == self._knows.own
+        if isinstance(error, NotServed):
+            return
         if not is_own or isinstance(error, UpstreamBusy | Unreachable):
             self._knows.avoidance.blame(place, error, at, is_own=is_own)
 

@@ -27,6 +27,7 @@
      |- UpstreamError                  an engine or a peer did not do its part
      |   |- Unreachable           502  before a byte of the request was sent: may retry
      |   |- BrokenReply           502  before the first body byte: may retry
+     |   |- NotServed           502  a node cannot take this one request, its size for one: may retry
      |   |- UpstreamBusy          503  it said 429 or 503: may retry
      |   |- NodeGone              502  its heartbeat stopped before the first body byte: may retry
      |   |- NotTrusted            502  another key answered at its address: may retry
@@ -152,6 +153,10 @@ class Unreachable(UpstreamError):
 
 
 class BrokenReply(UpstreamError):
+    may_retry = True
+
+
+class NotServed(UpstreamError):
     may_retry = True
 
 

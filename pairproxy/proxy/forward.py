@@ -13,6 +13,7 @@ from pairproxy.core.dialects.rename import renamed
 from pairproxy.core.errors import (
     BadRequest,
     BrokenReply,
+    NotServed,
     NotTrusted,
     PairproxyError,
     SlotsTaken,
@@ -29,6 +30,8 @@ DECLINED = frozenset({429, 503})
 """The engine is full, or still loads: it did not begin, and is asked again later."""
 BETTER_ELSEWHERE = frozenset({404, 502, 504})
 """Answers that another node may better: the model is gone, or something behind the engine is broken."""
+NOT_THERE = frozenset({"BodyTooLarge", "BadRequest"})
+"""Refusals of a peer that say nothing of it, only of the request."""
 FULL = frozenset({"QueueFull", "UpstreamBusy"})
 """Refusals of a peer that mean the same as DECLINED."""
 _PEER_TYPES = ("application/json", "application/x-ndjson", "text/event-stream", "text/plain")
@@ -151,6 +154,9 @@ def _shown(attempt: Attempt) -> tuple[tuple[str, str], ...]:
 def _check(reply: Reply, attempt: Attempt, is_peer: bool) -> None:
     """Raise what lets another node answer, while nothing was sent to the client yet."""
     if is_peer:
+        is_not_there = headers.first(reply.headers, headers.REFUSED) in NOT_THERE or reply.status == 413
+        if is_not_there and not attempt.is_last_resort:
+            raise NotServed("The node does not take this request.")
         _check_peer(reply)
     if reply.status in DECLINED and attempt.request.origin is None:  # a guest's origin waits by itself
         attempt.is_sent = False
@@ -186,7 +192,7 @@ def _check_peer(reply: Reply) -> None:
     reason = headers.first(reply.headers, headers.REFUSED)
     if reason in FULL:
         raise busy(reply)
-    if reason is not None:
+    if reason is not None and reason not in NOT_THERE:
         raise BrokenReply("The node could not serve the request.")
     if 300 <= reply.status < 400:
         raise BrokenReply("The node answered with a redirect.")

@@ -23,13 +23,18 @@ from tests.support.fake_engine import EngineConnection, ParsedRequest, eventuall
 from tests.support.running import run_async
 
 
-@pytest.mark.parametrize("path", [CHAT, V1])
-@pytest.mark.parametrize("status", [503, 429])
+@pytest.mark.parametrize(
+    ("status", "path"),
+    [
+        (503, CHAT),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in ((503, V1), (429, CHAT), (429, V1))),
+    ],
+)
 def test_when_all_are_busy_requests_wait_here(
     status: int, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F11: ten requests wait in the queue, one at a time asks; then 503, when to come again, in its words."""
-    monkeypatch.setattr(queue, "FULL_S", 2.5)
+    monkeypatch.setattr(queue, "FULL_S", 1.2)
 
     async def main() -> None:
         full = scripts.json_reply({"error": "busy"}, status)
@@ -38,8 +43,8 @@ def test_when_all_are_busy_requests_wait_here(
             for reply in replies:
                 assert_error(reply, path, 503)
                 assert int(reply.header("Retry-After") or 0) >= 1
-            # Four slots and one at first; then one each after 1 s and after 2 s more.
-            assert (len(engine.requests), len(peer.requests)) <= (7, 4)
+            assert len(engine.requests) <= 5  # four slots at first, one after a second
+            assert len(peer.requests) <= 2
             assert {record.outcome for record in await node.recorded(10)} == {Outcome.REFUSED}
 
     run_async(main())
