@@ -51,7 +51,7 @@ def report(
         return
     show_table(out, TITLES, _rows(found, found.run), frozenset(("node",)))
     advice = [plain(finding) for finding in found.findings[:MOST_FINDINGS]]
-    for line in [*sentences(found.run), *advice, *_requests(found)]:
+    for line in [*sentences(found.run), *advice, *continued(found), *_requests(found)]:
         out.print(line, markup=False)
 
 
@@ -119,6 +119,16 @@ def _losses(run: "RunReport") -> list[str]:
         if seconds >= 0.01 * run.makespan_s
     ]
     return [f"no schedule ends before {run.lower_bound_s:.2f} s; beyond that: {', '.join(parts)}"]
+
+
+def continued(found: "Report") -> list[str]:
+    """The replies that went on at another node, by their ids; no line if there are none."""
+    ids = [plain(one.request)[:SHORT] for one in found.records if one.continued]
+    if not ids:
+        return []
+    more = f" and {len(ids) - MOST_BAD} more" if len(ids) > MOST_BAD else ""
+    told = f"lost their node and went on at another (see `pairproxy explain`): {', '.join(ids[:MOST_BAD])}"
+    return [told + more]
 
 
 def _requests(found: "Report") -> list[str]:

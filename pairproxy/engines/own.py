@@ -36,6 +36,8 @@ _log = logging.getLogger(__name__)
 
 FOUND_NEWS_S = 1.0  # a found engine answers in milliseconds; one that is off must not hold up the others
 
+SETTING_S = 5.0  # until a setting that came while engines were there is seen; nobody waits for it
+
 
 class OwnEngines:
     """Every engine of this node with the upstream that leads to it."""
@@ -126,6 +128,7 @@ class OwnEngines:
             self._verifying.forget(engine)
             tell(EngineLost(now(), engine))
 
+        spawn("verifying", self._keep_verifying(tell, now))
         spawn("engine monitor", EngineMonitor(self.engines, reported, lost, jitter=random.Random()).run())
         for engine in self.engines:
             if isinstance(engine, EmbeddedEngine):
@@ -175,8 +178,18 @@ class OwnEngines:
         told = dataclasses.replace(told, continuing=self._verifying.continuing(told))
         tell(EngineReported(now(), told))
         self._told[report.engine].set()
+        self._begin_verifying(report, tell, now)
+
+    def _begin_verifying(self, report: EngineReport, tell: Tell, now: Callable[[], float]) -> None:
         if self._is_continuing() and self._verifying.has_to_ask(report):
             self._spawn(f"verify {report.engine}", self._verify(report, tell, now))
+
+    async def _keep_verifying(self, tell: Tell, now: Callable[[], float]) -> None:
+        """Ask what was not asked yet: the setting may come while engines are there already."""
+        while True:
+            await asyncio.sleep(SETTING_S)
+            for report in tuple(self._latest.values()):
+                self._begin_verifying(report, tell, now)
 
     async def _verify(self, report: EngineReport, tell: Tell, now: Callable[[], float]) -> None:
         await self._verifying.ask(report)

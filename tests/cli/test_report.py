@@ -2,8 +2,8 @@ from pathlib import Path
 
 import msgspec
 
-from pairproxy.api.schema import Report
-from pairproxy.cli.report import sentences
+from pairproxy.api.schema import Record, Report
+from pairproxy.cli.report import continued, sentences
 from pairproxy.core.accounting.alone import T1
 from pairproxy.core.accounting.report import report_run
 from pairproxy.core.accounting.runs import group_runs
@@ -100,3 +100,15 @@ def test_chains_bounds_and_losses_are_told_in_lines() -> None:
     assert "of the possible gain" in text
     assert "beyond that: idle with nothing to do" in text
     assert "so more machines cannot help much." in text
+
+
+def test_it_says_which_replies_went_on_at_another_node() -> None:
+    """By the ids that explain takes, the first of them; nothing where none did."""
+
+    def record(name: str, continued: int) -> Record:
+        return Record(name, "a", "e", "done", 0.0, 0.0, 0.5, 2.0, 9, 9, 2, "r", continued=continued)
+
+    assert continued(Report(None, (record("r1", 0),), {})) == []
+    found = Report(None, (*(record(f"r{number}", 1) for number in range(7)), record("other", 0)), {})
+    lost = "lost their node and went on at another (see `pairproxy explain`): "
+    assert continued(found) == [lost + "r0, r1, r2, r3, r4 and 2 more"]

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +12,13 @@ import pytest
 from pairproxy.config import EngineSettings, Limits, PacedSettings
 from pairproxy.core.documents import CatalogueEntry, EngineReport
 from pairproxy.core.errors import UpstreamError
-from pairproxy.core.events import EngineReported, Event
 from pairproxy.core.models import EngineId, ModelName, Replica
 from pairproxy.engines import verifying as module
 from pairproxy.engines.build import build_engine
-from pairproxy.engines.own import OwnEngines
 from pairproxy.engines.verifying import Verifying, goes_on
 from pairproxy.upstreams import Upstream
 from tests.support import engine_scripts as scripts
-from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, Script, eventually
+from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, Script
 from tests.support.running import run_async
 
 STORY = "Once upon a time a river ran beside a mill and nobody knew how old it was"
@@ -251,36 +248,3 @@ def test_nothing_is_asked_twice_at_once() -> None:
         await asking
 
     verified(engine(goes), talk)
-
-
-@pytest.mark.parametrize("is_on", [True, False])
-def test_whether_an_engine_goes_on_is_asked_only_while_that_matters(is_on: bool) -> None:
-    """With routing.continuation its report is told again with what was seen; without, nothing is asked."""
-
-    async def scene() -> None:
-        warm = EngineSettings(kind="paced", listen="", paced=PacedSettings(decode=500.0))
-        engines, told, names = (
-            OwnEngines((warm,), Path("unused"), lambda done, total: None, Limits()),
-            list[Event](),
-            list[str](),
-        )
-        await engines.start()
-        async with asyncio.TaskGroup() as group:
-            tasks: list[asyncio.Task[None]] = []
-
-            def spawn(name: str, work: Any) -> None:
-                names.append(name)
-                tasks.append(group.create_task(work))
-
-            engines.watch(told.append, time.monotonic, spawn, is_continuing=lambda: is_on)
-            await engines.until_told()
-            if is_on:
-                await eventually(lambda: sum(isinstance(one, EngineReported) for one in told) == 2)
-            for task in tasks:
-                task.cancel()
-        await engines.stop()
-        seen = [report.report.continuing for report in told if isinstance(report, EngineReported)]
-        assert seen == ([frozenset(), frozenset({"paced:1b"})] if is_on else [frozenset()])
-        assert ("verify paced" in names) == is_on
-
-    run_async(scene())
