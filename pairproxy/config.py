@@ -67,7 +67,7 @@ class PeerSettings(Section, frozen=True):
 
     listen: str = "0.0.0.0:11634"  # TLS 1.3 with both certificates, nothing else
     discovery: bool = True  # mDNS
-    static: tuple[str, ...] = ()  # host:port, tried as well
+    static: tuple[str, ...] = ()  # host or host:port, tried as well; names too
     loopback: bool = False  # private: peers on this machine, for demo and tests only
     max_slots: Count | None = None  # of this node that each peer may hold at once; None: all
     state_interval_s: Above0 = 1.0  # heartbeat; a third of the time after which a node gets no new requests

@@ -89,9 +89,17 @@ def _summary(found: "Status") -> str:
         if node.models_differ
     ]
     if found.unpaired:
-        seen = [plain(name) for name in sorted(found.unpaired)]
-        more = f" and {len(seen) - MOST_SEEN} more" if len(seen) > MOST_SEEN else ""
-        lines.append(f"seen, not paired: {', '.join(seen[:MOST_SEEN])}{more}")
+        lines.append(f"seen, not paired: {_strangers(found.unpaired)}")
     if found.discovery_problem:
         lines.append(f"discovery: {found.discovery_problem}")
     return "\n".join(lines)
+
+
+def _strangers(unpaired: dict[str, str]) -> str:
+    seen = [
+        plain(f"{name} ({where})" if "update" in where else name)  # else it is an address
+        for name, where in sorted(unpaired.items())
+    ]
+    return ", ".join(seen[:MOST_SEEN]) + (
+        f" and {len(seen) - MOST_SEEN} more" if len(seen) > MOST_SEEN else ""
+    )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pairproxy.config import Limits
 from pairproxy.core.errors import Unreachable
 from pairproxy.core.models import NodeId
+from pairproxy.core.scheduler import PROTOCOL
 from pairproxy.interfaces import Tell
 from pairproxy.peers import links as interfaces
 from pairproxy.peers.addresses import (
@@ -136,10 +137,10 @@ class PeerBook:
     def outdated(self, short: str, protocol: str) -> None:
         """Somebody announced a node of another protocol: it is shown, and not used."""
         link = self._called(short)
+        number = int(protocol) if protocol.isdecimal() and len(protocol) < 10 else 0
         if link is None:
-            self._saw(short, f"speaks protocol {protocol}: needs update")
+            self._saw(short, "needs update" if number < PROTOCOL else "newer: this machine needs update")
         elif not link.is_up:
-            number = int(protocol) if protocol.isdecimal() and len(protocol) < 10 else 0
             link.problem = needs_update(number)
 
     def goodbye(self, short: str) -> None:

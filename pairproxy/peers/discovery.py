@@ -89,17 +89,13 @@ class Discovery:
         """Why mDNS does not work at present, as a sentence for a person; None while it does."""
         self.lives = 0
         """How many times mDNS was made anew; for tests and for support."""
-        self._own_hint = own[:HINT_CHARACTERS]
-        self._port = port
-        self._hint = hint
+        self._own_hint, self._port = own[:HINT_CHARACTERS], port
         self._allow_loopback = allow_loopback
         self._pace = pace or Pace()
-        self._clock = clock or MonotonicClock()
-        self._wall = wall
-        self._snapshot = snapshot
+        self._clock, self._wall, self._snapshot = clock or MonotonicClock(), wall, snapshot
         # New with each start and the same for all lives of it: says nothing about user or machine.
         self._token = secrets.token_hex(8)
-        self._is_paired, self._goodbye, self._outdated = is_paired, goodbye, outdated
+        self._hint, self._is_paired, self._goodbye, self._outdated = hint, is_paired, goodbye, outdated
         self._sightings = Sightings(is_paired)
         self._began_at = self._clock.now()
         self._reader = Reader(self._own_hint, port, allow_loopback=allow_loopback)

@@ -181,3 +181,6 @@ def test_a_network_of_many_does_not_fill_the_screen() -> None:
     assert line == f"seen, not paired: {', '.join(seen[:8])} and 52 more"
     line = _summary(msgspec.structs.replace(found, unpaired=dict.fromkeys(seen[:8], ""))).splitlines()[-1]
     assert line.endswith("NODE0007")
+    others = {"NODE0001": "10.0.0.7:11634", "NODE0002": "needs update"}
+    line = _summary(msgspec.structs.replace(found, unpaired=others)).splitlines()[-1]
+    assert line == "seen, not paired: NODE0001, NODE0002 (needs update)"

@@ -152,8 +152,9 @@ def test_a_node_of_another_protocol_is_shown_as_one_that_needs_an_update(
     """I11, F42: paired or not; one that is heard is not judged by what somebody announced."""
     link = book.add(record)
     book.outdated("STRANGER", "2")
+    book.outdated("ANCIENT2", "0")
     book.outdated(record.node[:8], "2")
-    assert book.unpaired == {"STRANGER": "speaks protocol 2: needs update"}
+    assert book.unpaired == {"STRANGER": "newer: this machine needs update", "ANCIENT2": "needs update"}
     assert link.problem == needs_update(2)
     link.is_up, link.problem = True, None
     book.outdated(record.node[:8], "2")
