@@ -17,7 +17,7 @@ from aiohttp import web
 from pairproxy.attempt import Attempt
 from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
-from pairproxy.core.errors import PairproxyError, Unreachable, UpstreamError
+from pairproxy.core.errors import PairproxyError, ReplyTruncated, Unreachable, UpstreamError
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Request, RequestId
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.proxy import cors, headers
@@ -119,11 +119,15 @@ class ClientPort(Port):
             read = partial(continuation_of, asked, body, self._dispatcher.now)
             going = await aside(body, read, is_coded=False)
         relayed = None if going is None else going.relay
-        async with aclosing(self._dispatcher.attempts(asked)) as attempts:
-            async for attempt in attempts:
-                async with attempt:
-                    outgoing = self._outgoing(request, body, attempt, going)
-                    await forward(attempt, self._route, outgoing, downstream, relayed)
+        try:
+            async with aclosing(self._dispatcher.attempts(asked)) as attempts:
+                async for attempt in attempts:
+                    async with attempt:
+                        outgoing = self._outgoing(request, body, attempt, going)
+                        await forward(attempt, self._route, outgoing, downstream, relayed)
+        except ReplyTruncated:
+            if going is None or not going.end_with_error(downstream):
+                raise
 
     def _asked(self, request: web.BaseRequest, body: bytes) -> Request:
         fields = request.headers

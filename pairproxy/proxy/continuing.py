@@ -34,6 +34,7 @@ class Continuation:
         self._now = now
         self._has_begun = False
         self._is_off = False
+        self._has_error = False  # the last part ended with an error of its engine
 
     def target(self, target: str) -> str:
         """Where the next attempt asks; ``target`` is the client's."""
@@ -85,11 +86,22 @@ class Continuation:
             if not splicer.is_complete:
                 raise
         outcome = meter.outcome(is_complete=True)
-        if outcome is Outcome.TRUNCATED and splicer.delivered is not None and not splicer.is_reason_said:
+        self._has_error = outcome is Outcome.ERROR and splicer.is_begun
+        is_cut = outcome is Outcome.TRUNCATED and not splicer.is_reason_said
+        if (self._has_error or is_cut) and splicer.delivered is not None:
             raise ReplyTruncated("The node ended its reply in the middle. Send the request again.")
-        _write(downstream, splicer.end(self._now()))
-        downstream.write(_LAST_CHUNK)
+        self._end(downstream)
         attempt.finish(outcome, meter.usage())
+
+    def end_with_error(self, downstream: Downstream) -> bool:
+        """End with the engine's own error, if that is how the last part ended and nobody goes on."""
+        if self._has_error:
+            self._end(downstream)
+        return self._has_error
+
+    def _end(self, downstream: Downstream) -> None:
+        _write(downstream, self._splicer.end(self._now()))
+        downstream.write(_LAST_CHUNK)
 
 
 def continuation_of(asked: Request, body: bytes, now: Callable[[], float]) -> Continuation | None:

@@ -7,19 +7,23 @@ import pytest
 from pairproxy.core.models import Outcome
 from pairproxy.core.rules import Rules
 from tests.core.dialects.test_splicing import text_of
-from tests.support.fake_engine import FakeEngine, eventually
+from tests.support import engine_scripts as scripts
+from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, eventually
 from tests.support.node import Node
 from tests.support.raw_client import RawClient
 from tests.support.running import run_async
 from tests.support.story import (
     ASKED,
+    BEFORE,
     PROMPT,
+    REPLIES,
     WORDS,
     Cluster,
     ask,
     endings,
     nodes,
     question,
+    said_before,
 )
 
 
@@ -97,5 +101,59 @@ def test_a_node_that_falls_silent_is_gone_on_from_when_its_heartbeat_is_lost() -
             (record,) = await anna.recorded()
             assert (record.outcome, record.continued) == (Outcome.DONE, 1)
             assert len({attempt.place.node for attempt in record.attempts}) == 2
+
+    run_async(main())
+
+
+ERRORS = {"/api/chat": {"error": "it broke"}, "/v1/chat/completions": {"error": {"message": "it broke"}}}
+
+
+async def break_with_error(asked: ParsedRequest, connection: EngineConnection) -> None:
+    """Say a part of the story, then an error, and end the message properly."""
+    is_ollama = asked.path == "/api/chat"
+    whole = REPLIES[asked.path]("one", WORDS, PROMPT)
+    said = whole[: whole.index(json.dumps(WORDS[BEFORE]).encode())]
+    said = said[: said.rindex(b"\n") + 1]
+    error = json.dumps(ERRORS[asked.path]).encode()
+    last = error + b"\n" if is_ollama else b"data: " + error + b"\n\n"
+    kind = "application/x-ndjson" if is_ollama else "text/event-stream"
+    await scripts.in_chunks([said, last], content_type=kind)(asked, connection)
+
+
+@pytest.mark.parametrize("path", ERRORS)
+def test_an_engine_that_broke_within_its_node_is_gone_on_from(path: str) -> None:
+    """F6: its face, or its runner, ends the stream with an error: another node writes the rest, unseen."""
+
+    async def main() -> None:
+        cluster = Cluster()
+
+        async def script(asked: ParsedRequest, connection: EngineConnection) -> None:
+            await (cluster.script if said_before(asked) else break_with_error)(asked, connection)
+
+        async with nodes(cluster) as (anna, _, hers, his):
+            hers.script = his.script = script
+            reply = await ask(anna, path)
+            assert reply.is_whole
+            assert (text_of(reply.body), endings(reply.body)) == ("".join(WORDS), 1)
+            assert b"error" not in reply.body
+            (record,) = await anna.recorded()
+            assert (record.outcome, record.continued) == (Outcome.DONE, 1)
+
+    run_async(main())
+
+
+@pytest.mark.parametrize("path", ERRORS)
+def test_an_engines_error_is_told_as_it_came_where_nobody_goes_on(path: str) -> None:
+    """The engine's own words and its own end of the message."""
+
+    async def main() -> None:
+        async with nodes(Cluster(), continues=False) as (anna, _, hers, his):
+            hers.script = his.script = break_with_error
+            reply = await ask(anna, path)
+            assert reply.is_whole
+            assert b"it broke" in reply.body
+            assert len(hers.requests) + len(his.requests) == 1
+            (record,) = await anna.recorded()
+            assert record.outcome is Outcome.TRUNCATED
 
     run_async(main())
