@@ -10,7 +10,7 @@ A stream is broken off when nothing of it came for so long that its engine canno
 The engine of this machine is waited for as a client of its own would wait for it.
 
 HTTP says where a message ends, not whether all was said: a reply whose engine was lost may end like a whole
-one. So the end of a peer's chunked message is held back until its last record was seen, and a message that
+one. So the end of a peer's chunked message is held back until its last record was seen, and a stream that
 closing ends is reset where that record is missing.
 """
 
@@ -22,11 +22,13 @@ from types import TracebackType
 from pairproxy.config import Limits
 from pairproxy.core.errors import ReplyTruncated
 from pairproxy.core.models import Outcome
-from pairproxy.proxy.downstream import Downstream
+from pairproxy.proxy import headers
+from pairproxy.proxy.downstream import NDJSON, Downstream
 from pairproxy.upstreams import Reply
 
 _END = re.compile(rb"(?:\A|(?<=\r\n))0+(?:;[^\r\n]*)?\r\n(?:[^\r\n]+\r\n)*\r\n\Z")
 """The last chunk and its trailers, at the end of what was read (RFC 9112, 7.1)."""
+_STREAMS = (NDJSON, "text/event-stream")
 _END_BYTES = 16 * 1024  # in which it is looked for: its size line and its trailers have 8 KiB each at most
 _LEAST_S = 0.01  # between two looks: rounding must not make the loop spin
 
@@ -81,7 +83,8 @@ class End:
         self._framing = reply.head.framing
         self._downstream = downstream
         self._is_held = is_peer and self._framing.name == "chunked"
-        self._is_checked = self._is_held or self._framing.name == "close"
+        kind = headers.first(reply.headers, "Content-Type") or ""
+        self._is_checked = self._is_held or (self._framing.name == "close" and kind.startswith(_STREAMS))
         self._bytes = b""
 
     def write(self, data: bytes) -> None:

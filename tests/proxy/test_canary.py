@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from pairproxy.config import Limits
+from pairproxy.core import queue
 from pairproxy.core.rules import Rules
 from tests.proxy.test_forward import BEN, FAILURES, beside_peer
 from tests.support import engine_scripts as scripts
@@ -70,8 +71,9 @@ FAILED = {name: script for name, (script, end) in FAILURES.items() if end != "Sl
 
 
 @pytest.mark.parametrize("there", FAILED.values(), ids=FAILED.keys())
-def test_a_failing_peer(there: Script, everything: Everything) -> None:
+def test_a_failing_peer(there: Script, everything: Everything, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a peer does with a request, neither its words nor the client's are told."""
+    monkeypatch.setattr(queue, "FULL_S", 0.1)
 
     async def main() -> None:
         garbage = scripts.raw(f"HTTP/1.1 200 {CANARY}\0\r\n{CANARY}\r\n\r\n".encode(), then="close")

@@ -176,10 +176,7 @@ def test_a_page_may_read_our_errors(kind: str) -> None:
     """An error without the header would reach its script as a failure of the network."""
 
     async def main() -> None:
-        gone = FakeEngine(OK)
-        async with gone:
-            pass
-        async with Node(gone, kind=kind) as node:
+        async with FakeEngine(scripts.raw(then="reset")) as broken, Node(broken, kind=kind) as node:
             reply = await ask(node, request(CHAT, b'{"model":"m:1"}', ORIGIN))
             assert (reply.status, told(reply)) == (502, ECHO)
             (record,) = await node.recorded()
