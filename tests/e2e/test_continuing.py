@@ -122,10 +122,11 @@ def test_a_node_killed_in_the_middle_of_a_stream_is_not_noticed(daemons: Daemons
     assert "goes on at" in a.log
 
 
+@pytest.mark.parametrize("lost", ["node", "engine"])
 def test_a_reply_of_the_real_engine_goes_on_word_for_word(
-    daemons: Daemons, record_property: Callable[[str, object], None]
+    daemons: Daemons, lost: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """F6: llama.cpp at temperature 0; the text after the loss is what one node would have written."""
+    """F6, F18: llama.cpp at temperature 0; the text after the loss is what one node would have written."""
     model_cache()
     text = settings("embedded", routing=ON)
     a, b = connected(daemons, A=text, B=text)
@@ -147,7 +148,7 @@ def test_a_reply_of_the_real_engine_goes_on_word_for_word(
     busy = threading.Thread(target=by_ollama_long, args=(a.port, model))
     busy.start()
     until(lambda: len(a.status().running) == 1, "the node's own slot is taken")
-    got = story(a.port, b.kill)
+    got = story(a.port, b.kill if lost == "node" else b.children()[0].kill)
     busy.join()
     record_property("without a loss", whole)
     record_property("with one", got)
