@@ -166,3 +166,32 @@ def test_scripts_are_executable_and_described() -> None:
         assert os.access(script, os.X_OK), script
         assert second.startswith(("# ", '"""')), script
         assert script.relative_to(ROOT).as_posix() in page, script
+
+
+NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
+
+
+@pytest.mark.parametrize("page", ["security.md", "faults.md"])
+def test_every_test_that_a_page_names_exists(page: str) -> None:
+    """What a threat or a fault is shown by can be run."""
+    path = ROOT / "docs" / page
+    named = NAMED_TEST.findall(read(path)) if path.exists() else []
+    missing = [
+        f"{file}::{name}"
+        for file, name in named
+        if not (ROOT / file).exists()
+        or (name and not re.search(rf"^(?:async )?def {name}\(", read(ROOT / file), re.MULTILINE))
+    ]
+    assert not missing
+
+
+def test_every_threat_names_a_test() -> None:
+    """Each row of the table of docs/security.md is shown by one at least; each row of group G has its test."""
+    page = read(ROOT / "docs" / "security.md")
+    _, _, table = page.partition("## What is protected against whom")
+    rows = [line for line in table.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) >= 15
+    assert not [row for row in rows if not NAMED_TEST.search(row)]
+    tests = "".join(read(path) for path in project_files("tests/**/*.py"))
+    for number in range(1, 18):
+        assert re.search(rf"[gG]{number:02}\b|_g{number:02}_", tests), f"G{number:02} has no test"
