@@ -8,7 +8,18 @@ import msgspec
 import typer
 
 from pairproxy.cli.options import Home, home_or_default
-from pairproxy.cli.pairing import JsonLines, Machine, Models, OneWay, Slots, count_down, prepare, say, settle
+from pairproxy.cli.pairing import (
+    JsonLines,
+    Machine,
+    Models,
+    OneWay,
+    Slots,
+    clear,
+    count_down,
+    prepare,
+    say,
+    settle,
+)
 
 if TYPE_CHECKING:
     from pairproxy.core.handshake_steps import Failed
@@ -70,7 +81,7 @@ async def _wait(machine: Machine, secret: "Secret", as_json: bool) -> "Exchange"
             counting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await counting
-            say("")
+            clear()
 
 
 def _show(secret: "Secret", places: tuple[str, ...], is_announced: bool, as_json: bool) -> None:

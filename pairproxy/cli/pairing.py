@@ -151,9 +151,14 @@ def connection(name: str, port: int, mine: "Report", theirs: "Report | None") ->
 
 def say(text: str) -> None:
     """A line on standard error, over the countdown if there is one."""
+    clear()
+    typer.echo(text, err=True)
+
+
+def clear() -> None:
+    """Wipe the countdown off the line."""
     if sys.stderr.isatty():
         typer.echo("\r" + " " * _COUNTDOWN_WIDTH + "\r", nl=False, err=True)
-    typer.echo(text, err=True)
 
 
 async def count_down(seconds: float) -> None:

@@ -12,8 +12,11 @@ from pairproxy.peers.pairing_mdns import Candidate
 from pairproxy.security.pairing import Sealing, Secret, Spake
 
 MOST_CANDIDATES = 3  # that are asked: each may check one guess of the code
-MOST_UNREACHABLE = 8  # addresses that do not answer, before the search is given up
+MOST_UNREACHABLE = 8  # machines that do not answer, before the search is given up
 CONNECT_S = 1.5  # a host that is gone; LAN handshakes take milliseconds
+DIAL_S = (
+    6.0  # for all addresses of one machine: who announces sixteen dead ones must not use up the code's time
+)
 BUSY_TRIES = 14  # while another exchange is under way there; a silent one is thrown out after 5 s
 BUSY_S = 0.5
 
@@ -62,11 +65,13 @@ def _why(exchange: Exchange, candidate: Candidate) -> str:
 
 
 async def connected(candidate: Candidate) -> Streams | None:
-    """A connection to the first of its addresses that answers."""
-    for host in candidate.hosts:
-        with contextlib.suppress(OSError, UnicodeError):  # TimeoutError is an OSError
-            async with asyncio.timeout(CONNECT_S):
-                return await asyncio.open_connection(host, candidate.port)
+    """A connection to the first of its addresses that answers; None if none does in time."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(DIAL_S):
+            for host in candidate.hosts:
+                with contextlib.suppress(OSError, UnicodeError):  # its own TimeoutError is an OSError
+                    async with asyncio.timeout(CONNECT_S):
+                        return await asyncio.open_connection(host, candidate.port)
     return None
 
 

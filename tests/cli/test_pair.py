@@ -123,21 +123,26 @@ def test_ending_it_leaves_nothing(number: signal.Signals, tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(not CAN_MOUNT, reason="no unprivileged mount namespace here, so no disk can be filled")
-def test_a_full_disk_is_told_before_a_code_is_shown(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "arguments", [["pair"], ["join", "4821-9376", "--at", "127.0.0.1:9"]], ids=["pair", "join"]
+)
+def test_a_full_disk_is_told_before_the_other_machine_is_bothered(
+    arguments: list[str], tmp_path: Path
+) -> None:
     """F36: the reason and the file are named, the old state stays."""
     anna = home_of(tmp_path, "anna")
     fill = 'mount -t tmpfs -o size=64k,mode=700 none "$1/peers"; head -c 70000 /dev/zero > "$1/peers/full"'
     script = f'{fill} 2>/dev/null; shift; exec "$@"'
     (anna / "peers").mkdir(mode=0o700)
-    command = [sys.executable, "-m", "pairproxy", "pair", "--home", str(anna)]
+    line = [sys.executable, "-m", "pairproxy", *command.split(), "--home", str(anna)]
     done = subprocess.run(
-        ["unshare", "-rm", "sh", "-c", script, "sh", str(anna), *command],
+        ["unshare", "-rm", "sh", "-c", script, "sh", str(anna), *line],
         capture_output=True,
         text=True,
         timeout=50,
     )
     assert done.returncode == 1
-    assert "Pairing code" not in done.stdout
+    assert done.stdout == ""
     assert "cannot be written: No space left on device. Nothing was changed." in done.stderr
     assert peers_of(anna) == []
 
