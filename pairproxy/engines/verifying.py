@@ -121,7 +121,7 @@ async def goes_on(upstream: Upstream, kind: str, model: str) -> bool:
 async def _goes_on_with(upstream: Upstream, path: str, model: str, prompt: str) -> bool | None:
     """Whether it does on one path; None: its reply says nothing of that."""
     asked = _asked(path, model, prompt)
-    whole = await _text(upstream, asked, json.dumps(dict(asked.fields)).encode())
+    whole = await _text(upstream, asked, asked.body)
     cut = whole.rfind(" ", 0, len(whole) // 2 + 1)
     begun, rest = whole[:cut], whole[cut:].lstrip()
     if cut <= 0 or len(rest) < ALIKE or whole.lstrip().startswith(rest[:ALIKE]):

@@ -37,7 +37,7 @@ _KNOWN: Mapping[str, frozenset[str]] = {
     COMPLETIONS: _OPENAI | {"prompt"},
 }
 _ONE = frozenset({"n", "best_of"})  # replies
-_LIMITS = ("max_tokens", "max_completion_tokens", "n_predict")
+_LIMITS = ("num_predict", "max_tokens", "max_completion_tokens", "n_predict")
 _OPTIONS_BARRED = frozenset({"format", "grammar", "logprobs"})
 _THOUGHT_MARKS = ("<think>", "</think>", "<|channel|>")
 """Where a model thinks within its text. Chat templates cut that out of messages that they are given."""
@@ -48,29 +48,21 @@ GOING_ON = {"add_generation_prompt": False, "continue_final_message": True}
 
 @dataclass(frozen=True, slots=True)
 class Continuable:
-    """A streamed request of plain text: its path and its fields."""
+    """A streamed request of plain text. Of its body no more is kept than its bytes, which are there anyway.
+
+    ``limit`` is the tokens that may be written in all (None: as many as the model likes), ``rest_path`` where
+    the rest is asked for: a prompt that gets a template cannot end in the middle of a reply.
+    """
 
     path: str
-    fields: Mapping[str, Any]
-
-    @property
-    def limit(self) -> int | None:
-        """Tokens that may be written in all; None: as many as the model likes."""
-        if self.path in (CHAT, GENERATE):
-            limits = [(self.fields.get("options") or {}).get("num_predict")]
-        else:
-            limits = [self.fields.get(key) for key in _LIMITS]
-        given = [one for one in limits if isinstance(one, int) and not isinstance(one, bool) and one > 0]
-        return min(given, default=None)
-
-    @property
-    def rest_path(self) -> str:
-        """Where the rest is asked for: a prompt that gets a template cannot end in the middle of a reply."""
-        return CHAT if self.path == GENERATE and not self.fields.get("raw") else self.path
+    body: bytes
+    limit: int | None
+    rest_path: str
 
     def rest(self, text: str, tokens: int) -> bytes:
         """The body that asks for what comes after ``text``, of which there were so many tokens."""
-        fields = {**self.fields, **self._limits(tokens)}
+        fields: dict[str, Any] = msgspec.json.decode(self.body)
+        self._lower_limits(fields, tokens)
         if self.rest_path != self.path:
             system = fields.pop("system", None)
             prompt = {"role": "user", "content": fields.pop("prompt", None) or ""}
@@ -86,15 +78,10 @@ class Continuable:
             fields.update(GOING_ON)
         return msgspec.json.encode(fields)
 
-    def _limits(self, tokens: int) -> dict[str, Any]:
-        if self.limit is None:
-            return {}
-        left = max(self.limit - tokens, 1)
-        if self.path in (CHAT, GENERATE):
-            return {"options": {**self.fields["options"], "num_predict": left}}
-        return {
-            key: left for key in _LIMITS if isinstance(self.fields.get(key), int) and self.fields[key] > 0
-        }
+    def _lower_limits(self, fields: dict[str, Any], tokens: int) -> None:
+        if self.limit is not None:
+            inner, keys = _limits(self.path, fields)
+            inner.update({key: max(self.limit - tokens, 1) for key in keys})
 
 
 def continuable(path: str, body: bytes) -> Continuable | None:
@@ -111,14 +98,29 @@ def continuable(path: str, body: bytes) -> Continuable | None:
         messages = fields.get("messages")
         if not isinstance(messages, list) or not messages or not all(map(_is_text, messages)):
             return None
-        return Continuable(path, fields) if messages[-1]["role"] != "assistant" else None
+        return _made(path, body, fields) if messages[-1]["role"] != "assistant" else None
     is_text = isinstance(_prompt(fields), str) and isinstance(fields.get("system") or "", str)
-    return Continuable(path, fields) if is_text else None
+    return _made(path, body, fields) if is_text else None
 
 
 def is_plain_text(text: str) -> bool:
     """Whether a text can be given back to a model as its own: not if it thinks in it."""
     return not any(mark in text for mark in _THOUGHT_MARKS)
+
+
+def _made(path: str, body: bytes, fields: dict[str, Any]) -> Continuable:
+    inner, keys = _limits(path, fields)
+    limit = min((int(inner[key]) for key in keys), default=None)
+    return Continuable(path, body, limit, CHAT if path == GENERATE and not fields.get("raw") else path)
+
+
+def _limits(path: str, fields: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Where a request says how much may be written, and under which keys; below 1 is no limit."""
+    inner = (fields.get("options") or {}) if path in (CHAT, GENERATE) else fields
+    given = ((key, inner.get(key)) for key in _LIMITS)
+    return inner, [
+        key for key, one in given if isinstance(one, int | float) and not isinstance(one, bool) and one >= 1
+    ]
 
 
 def _prompt(fields: Mapping[str, Any]) -> Any:

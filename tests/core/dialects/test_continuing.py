@@ -69,6 +69,7 @@ def test_a_limit_that_was_reached_leaves_one_token_for_the_last_record() -> None
     """Engines take 0 for "no limit"."""
     assert rest("/v1/completions", "abc", 5, prompt="p", max_tokens=5)["max_tokens"] == 1
     assert rest("/v1/completions", "abc", 5, prompt="p", max_tokens=-1)["max_tokens"] == -1
+    assert rest("/v1/completions", "abc", 2, prompt="p", max_tokens=5.0)["max_tokens"] == 3
 
 
 @pytest.mark.parametrize(
