@@ -7,7 +7,6 @@ import asyncio
 import logging
 import secrets
 import socket
-import ssl
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -218,14 +217,12 @@ class Daemon:
         silent = (
             engine.id for engine in self._engines.engines if self._scheduler.local.get(engine.id) is None
         )
-        file = msgspec.structs.replace(file, waiting_for=tuple(silent))
-        self._file = file
-        write_private(self._home / DAEMON_FILE, msgspec.json.encode(file))
+        self._file = msgspec.structs.replace(file, waiting_for=tuple(silent))
+        write_private(self._home / DAEMON_FILE, msgspec.json.encode(self._file))
         stack.callback((self._home / DAEMON_FILE).unlink, missing_ok=True)
         await self._peering.follow_trust()  # a command that changed it before it could find us told nobody
-        file = self._file
         self._is_starting = False
-        on_ready(file)
+        on_ready(self._file)
         await self._stop.wait()
         await drain(self._dispatcher, self._scheduler, self._ports, self._stop_now, self._spawn)
         self._dispatcher.close()
@@ -237,7 +234,7 @@ class Daemon:
     ) -> None:
         limits, gate, own = self._settings.limits, Gate(), identity.device_id
         unloading = Unloading(self._residency, self._route, self._spawn)
-        ports: list[tuple[Port, socket.socket, ssl.SSLContext | None]] = []
+        ports: list[tuple[Port, socket.socket]] = []
         # Made also while nobody is paired: it opens with the first one.
         port = self._peering.port(self._route, self._engines.authority, self._residency, self._catalogue)
         self._ports.append(port)
@@ -248,26 +245,19 @@ class Daemon:
         for engine, bound in sockets.clients.items():
             for sock in bound:
                 client = ClientPort(
-                    own,
-                    engine,
-                    self._dispatcher,
-                    self._route,
-                    limits,
-                    gate,
-                    unloading,
-                    kinds[engine],
+                    own, engine, self._dispatcher, self._route, limits, gate, unloading, kinds[engine],
                     self._catalogue,
-                )
-                ports.append((client, sock, None))
+                )  # fmt: skip
+                ports.append((client, sock))
         # What can be changed while the daemon runs, one line each; each takes the body of its POST.
         changes: dict[str, Change] = {
             "/trust": self._peering.follow_trust,
             "/settings": self._reloading.reread,
         }
         admin = AdminPort(view, limits, gate, self._token, changes)
-        ports += [(admin, sock, None) for sock in sockets.admin]
-        for one, sock, tls in ports:
-            await one.start(sock, tls)
+        ports += [(admin, sock) for sock in sockets.admin]
+        for one, sock in ports:
+            await one.start(sock)
             self._ports.append(one)
             stack.push_async_callback(one.stop)
 

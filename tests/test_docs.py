@@ -186,7 +186,7 @@ def test_every_test_that_a_page_names_exists(page: str) -> None:
 
 
 def test_every_threat_names_a_test() -> None:
-    """Each row of the table of docs/security.md is shown by one at least; each row of group G has its test."""
+    """Each row of the table of docs/security.md is shown by one at least, and so is each row of group G."""
     page = read(ROOT / "docs" / "security.md")
     _, _, table = page.partition("## What is protected against whom")
     rows = [line for line in table.splitlines() if line.startswith("| ")][1:]
