@@ -1,5 +1,6 @@
 """Where peers are: found by real multicast, and again whatever becomes of addresses, cards and networks."""
 
+import re
 import signal
 import socket
 import time
@@ -14,10 +15,10 @@ from tests.support.lan_bursts import Burst, at_rest, until_back, until_gone, unt
 from tests.support.lan_nodes import PEER_PORT, LanDaemons, LanNode, lan_settings
 
 Told = Callable[[Figure], None]
-HEARTBEAT_S = 0.5
+HEARTBEAT_S = 0.3
 MDNS = "udp dport 5353"
 BUDGET_PER_S = 5.0  # packets for each ordered pair of nodes: a document, its acknowledgement, room for TLS
-BUDGET_S = 4.0
+BUDGET_S = 2.0
 MDNS_BUDGET = (
     24  # packets to others in BUDGET_S: a browser asks 0, 1, 5 and 14 s after its start, then no more
 )
@@ -46,14 +47,13 @@ def prepared(network: Network, *names: str, text: str = "", **options: bool) -> 
 
 def test_three_machines_meet_and_share_and_lose_nothing(network: Network, told: Told) -> None:
     """Found by multicast at their LAN addresses; one is cut off in mid-burst, every request is answered."""
-    text = lan_settings(heartbeat_s=0.3)
-    _, (anna, ben, cara) = couple(network, "anna", "ben", "cara", text=text)
+    _, (anna, ben, cara) = couple(network, "anna", "ben", "cara")
     for node in (anna, ben, cara):
         for other in {anna.id: anna, ben.id: ben, cara.id: cara}.values():
             if other is not node:
                 view = node.view_of(other)
                 assert (view.is_up, view.address) == (True, f"{other.here.address}:{PEER_PORT}")
-    burst = Burst(anna, "burst", tokens=60).send(4, stream=False)
+    burst = Burst(anna, "burst").send(4, tokens=50, stream=False)
     burst.until_runs_on(ben, cara, has_first_byte=False)
     began_at = time.monotonic()
     ben.here.cut()
@@ -67,7 +67,7 @@ def test_three_machines_meet_and_share_and_lose_nothing(network: Network, told: 
 def test_a_new_address_is_found(network: Network, told: Told) -> None:
     """F26: after a change of address (DHCP) the node is reached at the new one, and works as before."""
     _, (anna, ben) = couple(network)
-    burst = Burst(anna, "burst").send(2)
+    burst = Burst(anna, "burst").send(2, tokens=100)
     burst.until_runs_on(ben)
     began_at = time.monotonic()
     ben.here.move_to("10.77.0.99")
@@ -92,7 +92,7 @@ def test_of_two_paths_one_dies(network: Network, told: Told) -> None:
     anna, ben = daemons.begin("anna", "ben")
     daemons.until_connected()
     assert [len(node.status().nodes) for node in (anna, ben)] == [2, 2]
-    burst = Burst(anna, "burst").send(2)
+    burst = Burst(anna, "burst").send(2, tokens=100)
     burst.until_runs_on(ben)
     began_at, used = time.monotonic(), str(anna.view_of(ben).address)
     for host in (anna.here, ben.here):
@@ -126,7 +126,7 @@ def test_without_multicast_peers_are_found(network: Network, told: Told, how: st
     anna, ben = daemons.begin("anna", "ben")
     began_at = time.monotonic()
     daemons.until_connected()
-    seen = Burst(anna, "burst", tokens=60).send(4).seen()
+    seen = Burst(anna, "burst").send(4).seen()
     found_s = time.monotonic() - began_at
     told(Figure(f"F28 no multicast, {how}", seen.asked, seen.whole, seen.broken, seen.lost, found_s))
     assert seen.whole == 4
@@ -141,7 +141,7 @@ def test_a_lost_announcement_is_made_up_for(network: Network, told: Told) -> Non
     daemons.lan.block_multicast()
     anna, ben = daemons.nodes[0], daemons.begin("ben")[0]
     assert isinstance(anna, LanNode)
-    time.sleep(2.0)  # this is how long the network eats what it should carry
+    time.sleep(1.2)  # this is how long the network eats what it should carry
     assert not anna.view_of(ben).is_up
     daemons.lan.filter()
     began_at = time.monotonic()
@@ -154,7 +154,7 @@ def test_link_local_addresses_are_enough(network: Network, told: Told) -> None:
     """F30: two machines with a cable and nothing else, no IPv4 at all: they meet and share."""
     _, (anna, ben) = couple(network, has_ipv4=False)
     assert str(anna.view_of(ben).address).startswith("[fe80::")
-    burst = Burst(anna, "burst", tokens=60).send(4)
+    burst = Burst(anna, "burst").send(4)
     burst.until_runs_on(ben)
     seen = burst.seen()
     told(Figure("F30 link-local IPv6 only", seen.asked, seen.whole, seen.broken, seen.lost, None))
@@ -162,30 +162,30 @@ def test_link_local_addresses_are_enough(network: Network, told: Told) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("years", [-20, 20])
-def test_a_wrong_clock_locks_nobody_out(network: Network, told: Told, years: int) -> None:
-    """F20: a machine whose clock is wrong by twenty years is found, trusted and used like any other."""
+def test_wrong_clocks_lock_nobody_out(network: Network, told: Told) -> None:
+    """F20: a clock twenty years behind and one twenty years ahead find, trust and use each other."""
     if FAKETIME is None:
         pytest.skip("a wrong clock needs the package faketime")
     daemons = prepared(network)
-    clock = {"LD_PRELOAD": str(FAKETIME), "FAKETIME": f"{years:+d}y", "DONT_FAKE_MONOTONIC": "1"}
-    daemons.launch("ben", **clock)
-    (anna,) = daemons.begin("anna")
+    anna, ben = (
+        daemons.launch(name, LD_PRELOAD=str(FAKETIME), FAKETIME=shift, DONT_FAKE_MONOTONIC="1")
+        for name, shift in {"anna": "-20y", "ben": "+20y"}.items()
+    )
     daemons.until_connected()
-    ben = daemons.nodes[0]
-    assert isinstance(ben, LanNode)
-    seen = Burst(anna, "burst", tokens=60).send(4).seen()
-    told(Figure(f"F20 clock {years:+d} years", seen.asked, seen.whole, seen.broken, seen.lost, None))
+    seen = Burst(anna, "burst").send(4).seen()
+    told(Figure("F20 clocks 40 years apart", seen.asked, seen.whole, seen.broken, seen.lost, None))
     assert seen.whole == 4
     until_used(anna, ben)
-    assert time.strftime("%Y") not in {line[:4] for line in ben.log.splitlines()}, "its clock was wrong"
+    until_used(ben, anna)
+    years = [int(re.findall(r"^(\d{4})-", node.log, re.MULTILINE)[0]) for node in (anna, ben)]
+    assert years[1] - years[0] >= 39, "their clocks were wrong"
 
 
 @pytest.mark.slow
 def test_a_machine_sleeps_and_wakes(network: Network, told: Told) -> None:
     """F29: asleep it is missed, awake it is back within seconds on both sides; what was open ends once."""
     _, (anna, ben) = couple(network)
-    theirs = Burst(ben, "theirs", tokens=100).send(2)
+    theirs = Burst(ben, "theirs").send(2, tokens=100)
     theirs.until_runs_on(anna)
     ben.here.unplug()
     ben.here.signal_all(signal.SIGSTOP)
@@ -210,7 +210,7 @@ def test_an_idle_network_is_nearly_silent(network: Network, told: Told) -> None:
     text = lan_settings(heartbeat_s=1.0)
     daemons, nodes = couple(network, "anna", "ben", "cara", text=text)
     at_rest(*nodes)
-    time.sleep(2.0)  # the last of the start: records are announced a second time after one second
+    time.sleep(1.0)  # the last of the start: records are announced a second time after one second
     daemons.lan.filter(f"{MDNS} counter")
     before = daemons.lan.forwarded()
     time.sleep(BUDGET_S)  # this is the measurement

@@ -12,7 +12,7 @@ from tests.support.lan_bursts import Burst, at_rest, until_gone, until_used
 from tests.support.lan_nodes import LanCommand, LanDaemons, LanNode, lan_settings
 
 Told = Callable[[Figure], None]
-HEARTBEAT_S = 0.5
+HEARTBEAT_S = 0.3
 
 
 def strangers(network: Network) -> tuple[LanDaemons, LanNode, LanNode]:
@@ -50,7 +50,7 @@ def test_two_commands_pair_two_machines(
     paired_s = time.monotonic() - began_at
     daemons.until_connected()
     until_used(anna, ben)
-    seen = Burst(ben, "burst", tokens=60).send(4).seen()
+    seen = Burst(ben, "burst").send(4).seen()
     what = "paired by code" if has_multicast else "paired by code and address"
     told(Figure(f"{what} (noticed: done)", seen.asked, seen.whole, seen.broken, seen.lost, paired_s))
     assert seen.whole == 4
@@ -63,7 +63,7 @@ def test_a_wrong_code_pairs_nobody(network: Network, tmp_path: Path) -> None:
     pair = LanCommand(anna, tmp_path / "pair", "pair")
     code = pair.until(r"Pairing code: (\d{4}-\d{4})")
     wrong = f"{code[:-1]}{(int(code[-1]) + 1) % 10}"
-    join = LanCommand(ben, tmp_path / "wrong", "join", wrong)
+    join = LanCommand(ben, tmp_path / "wrong", "join", wrong, "--at", anna.here.address)
     assert join.ended() == 1
     join.until("the code is wrong")
     pair.until("A wrong code was tried")
@@ -92,7 +92,7 @@ def test_who_is_forgotten_while_away_stays_out(network: Network, told: Told, tmp
     until(lambda: "no longer" in (ben.view_of(anna).problem or ""), "ben is told")
     told_s = time.monotonic() - began_at
     assert not ben.view_of(anna).is_up
-    theirs = Burst(ben, "theirs", tokens=60).send(3)
+    theirs = Burst(ben, "theirs").send(3)
     seen = theirs.seen()
     told(Figure("F41 forgotten while away (noticed: told)", 3, seen.whole, seen.broken, seen.lost, told_s))
     assert seen.whole == 3

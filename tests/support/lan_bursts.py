@@ -28,18 +28,17 @@ class Seen:
 class Burst:
     """Requests of one run to one node, streamed or not, each in a thread."""
 
-    def __init__(self, node: LanNode, run: str, tokens: int = 150) -> None:
+    def __init__(self, node: LanNode, run: str) -> None:
         self._node = node
         self._run = run
-        self._tokens = tokens
         self._asker = node.asker(run)
         self._replies: list[Future[Got]] = []
 
-    def send(self, count: int, *, stream: bool = True, words: str = "task") -> Self:
-        """Send so many at once."""
+    def send(self, count: int, *, tokens: int = 30, stream: bool = True, words: str = "task") -> Self:
+        """Send so many at once, each for a reply of so many tokens."""
         for _ in range(count):
             text = f"{words} {len(self._replies)}"
-            self._replies.append(self._asker.start(text, tokens=self._tokens, stream=stream))
+            self._replies.append(self._asker.start(text, tokens=tokens, stream=stream))
         return self
 
     def until_runs_on(self, *others: LanNode, has_first_byte: bool = True) -> None:
@@ -113,7 +112,7 @@ def until_used(origin: LanNode, node: LanNode) -> None:
     """Ask again and again, three at once and all answered whole, until the node serves one of them."""
 
     def is_used() -> bool:
-        burst = Burst(origin, f"again {time.monotonic()}", tokens=30).send(3)
+        burst = Burst(origin, f"again {time.monotonic()}").send(3)
         assert burst.seen().whole == 3
         return node.id in burst.nodes()
 
