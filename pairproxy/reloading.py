@@ -19,6 +19,7 @@ LIVE = frozenset(
     (
         "node.name",
         "peers.static",
+        "peers.max_slots",
         "routing.policy",
         "routing.prefix_length",
         "routing.concurrency_threshold",
