@@ -7,7 +7,7 @@ come, and a client that leaves closes the engine's connection at once.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
 
 import aiohttp
 from aiohttp import web
@@ -55,7 +55,7 @@ class OllamaFace:
         upstream: Address,
         *,
         is_loaded: Callable[[], bool] = lambda: True,
-        body_bytes: int = Limits().body_bytes,
+        body_bytes: int = serving.BODY_BYTES,
         clock: Clock | None = None,
     ) -> None:
         self._card = card
@@ -101,9 +101,10 @@ class OllamaFace:
                 return _wrong_method()
             began = self._clock.now()
             body = await self._read(request)
-            if path == "/api/show":
+            call = await serving.aside(body, partial(self._understood, path, body))
+            if call is None:
                 return _json(write_json(show_reply(self._card)))
-            return await self._infer(request, translate_request(Route(path), body, self._card), began)
+            return await self._infer(request, call, began)
         except PairproxyError as error:
             return _json(write_json({"error": error.sentence}), error.status)
 
@@ -119,19 +120,22 @@ class OllamaFace:
     def _fixed_model(self) -> str:
         return f"this engine has one fixed model, {self._card.name}; install Ollama to add or remove models"
 
-    async def _read(self, request: web.Request) -> dict[str, Any]:
-        """The request's JSON, for a model that is here."""
+    async def _read(self, request: web.Request) -> bytes:
         try:
             async with asyncio.timeout(Limits().body_deadline_s):
-                body = read_object(await request.read())
+                return await request.read()
         except web.HTTPRequestEntityTooLarge:
             raise BodyTooLarge(f"the request is larger than {self._body_bytes} bytes; send less") from None
         except TimeoutError:
             raise BodyTooSlow("the request's body did not arrive in time; send it again") from None
-        model = requested_model(body)
+
+    def _understood(self, path: str, body: bytes) -> Call | None:
+        """What is asked of the model that is here; None: what it is."""
+        asked = read_object(body)
+        model = requested_model(asked)
         if canonical_name(model) != canonical_name(self._card.name):
-            raise ModelNotFound(model_missing(request.path, model))
-        return body
+            raise ModelNotFound(model_missing(path, model))
+        return None if path == "/api/show" else translate_request(Route(path), asked, self._card)
 
     async def _infer(self, request: web.Request, call: Call, began: float) -> web.StreamResponse:
         if call.done_reason is not None:

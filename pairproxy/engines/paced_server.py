@@ -7,9 +7,9 @@ from typing import Any
 from aiohttp import web
 
 from pairproxy.clock import Clock
-from pairproxy.config import Limits
 from pairproxy.core.dialects.translate_json import field, read_object, write_json
 from pairproxy.core.errors import BodyTooLarge, PairproxyError
+from pairproxy.engines import serving
 from pairproxy.engines.paced_cache import count_tokens
 from pairproxy.engines.paced_gpu import PacedGpu, Prefill, Seat
 from pairproxy.engines.paced_reply import (
@@ -42,7 +42,7 @@ class PacedServer:
 
     def app(self) -> web.Application:
         """The routes."""
-        app = web.Application(client_max_size=Limits().body_bytes)
+        app = web.Application(client_max_size=serving.BODY_BYTES)
         for path in ("/v1/chat/completions", "/chat/completions"):
             app.router.add_post(path, _told(self._chat))
         for path in ("/v1/completions", "/completions"):
@@ -55,10 +55,10 @@ class PacedServer:
         return app
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
-        return await self._infer(request, read_question(await _body(request), is_chat=True))
+        return await self._infer(request, await _question(request, is_chat=True))
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
-        return await self._infer(request, read_question(await _body(request), is_chat=False))
+        return await self._infer(request, await _question(request, is_chat=False))
 
     async def _infer(self, request: web.Request, question: Question) -> web.StreamResponse:
         async with self._gpu.seat() as seat:
@@ -121,7 +121,7 @@ class PacedServer:
         self._gpu.remember(question.prompt + (chat_text("assistant", text) if question.is_chat else text))
 
     async def _embed(self, request: web.Request) -> web.StreamResponse:
-        body = await _body(request)
+        body = read_object(await _body(request))
         texts = embedding_texts(body)
         as_base64 = field(body, "encoding_format", str) == "base64"
         async with self._gpu.seat():
@@ -190,9 +190,14 @@ def _told(handler: _Handler) -> _Handler:
     return told
 
 
-async def _body(request: web.Request) -> dict[str, Any]:
+async def _question(request: web.Request, *, is_chat: bool) -> Question:
+    body = await _body(request)
+    return await serving.aside(body, lambda: read_question(read_object(body), is_chat=is_chat))
+
+
+async def _body(request: web.Request) -> bytes:
     try:
-        return read_object(await request.read())
+        return await request.read()
     except web.HTTPRequestEntityTooLarge:
         raise BodyTooLarge("the request is too large; send less") from None
 

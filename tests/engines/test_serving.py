@@ -2,12 +2,15 @@
 
 import asyncio
 import logging
+import threading
 
 import pytest
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from pairproxy.config import PacedSettings
 from pairproxy.engines import serving
+from pairproxy.engines.paced import PacedEngine
 from tests.support.fake_engine import eventually
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
@@ -86,3 +89,34 @@ def test_what_is_no_http_is_not_quoted(caplog: pytest.LogCaptureFixture) -> None
     with caplog.at_level(logging.DEBUG):
         run_async(main())
     assert CANARY not in caplog.text
+
+
+def test_a_large_body_is_read_aside() -> None:
+    """F45: what takes long is done in another thread, what does not at once in this one."""
+
+    async def main() -> None:
+        here = threading.get_ident()
+        small = b"x" * serving.AT_ONCE_BYTES
+        assert await serving.aside(small, threading.get_ident) == here
+        assert await serving.aside(small + b"x", threading.get_ident) != here
+
+    run_async(main())
+
+
+def test_an_engine_of_ours_takes_no_more_than_its_window_holds() -> None:
+    """F45: a body that would hold the loop up for seconds is refused with a sentence, in both dialects."""
+
+    async def main() -> None:
+        engine = PacedEngine(PacedSettings())
+        await engine.start()
+        body = b'{"model":"paced:1b","x":"%b"}' % (b"y" * serving.BODY_BYTES)
+        try:
+            for path in ("/v1/chat/completions", "/api/chat"):
+                _, port = engine.address(path)
+                async with await RawClient.open(port) as client:
+                    reply = await client.ask(request(f"POST {path} HTTP/1.1", body))
+                    assert (reply.status, b"large" in reply.body) == (413, True)
+        finally:
+            await engine.stop()
+
+    run_async(main())
