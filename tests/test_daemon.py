@@ -180,7 +180,7 @@ def test_stopped_while_it_starts_it_never_was_ready(home: Path) -> None:
         ({"admin": AdminSettings(listen="0.0.0.0:0")}, ConfigError, "admin.listen"),
         ({"admin": AdminSettings(listen="nonsense")}, ConfigError, "admin.listen"),
         ({"engines": (msgspec.structs.replace(ENGINE, listen="8.8.8.8:80"),)}, ConfigError, "engines.listen"),
-        ({"peers": PeerSettings(static=("nonsense",))}, ConfigError, "peers.static"),
+        ({"peers": PeerSettings(static=("http://nonsense",))}, ConfigError, "peers.static"),
         ({"engines": (EngineSettings(kind="ollama", url="http://127.0.0.1:11434"),)}, ConfigError, "11434"),
         ({"engines": (EngineSettings(kind="openai", listen="localhost:8000"),)}, ConfigError, "engines.url"),
         ({"engines": (EngineSettings(kind="embedded", listen="127.0.0.1:0"),)}, EngineUnavailable, "cache"),
