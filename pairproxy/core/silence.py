@@ -11,7 +11,8 @@ this is true, and the request then loses nothing but time that it would have los
 - another place is free for the request now, is not avoided, and should have done all of it in less time than
   was spent in silence. The only place is waited for, as a client of its own would wait.
 
-An engine that does not answer the questions of its own node either is given ``gone_s`` in place of the first.
+An engine that does not answer the questions of its own node either is given ``gone_s`` in place of ``stuck_s``,
+and its model is not believed to be loading; a server that can do one thing at a time is at work then, too.
 
 After the first byte no other node can answer; the proxy ends such a stream (proxy.watching), after the time
 that is reckoned here.
@@ -70,7 +71,7 @@ class Silence:
         self._given_up &= {one.attempt for one in silent}
         overdue = []
         for one in silent:
-            end = self._since(one) + self._patience_s(one, at)
+            end = self._since(one) + self._patience_s(one)
             if end <= at:
                 overdue.append(one)
             self._wake(end if end > at else at + LOOK_S)
@@ -94,13 +95,13 @@ class Silence:
     def _since(self, one: Running) -> float:
         return max(one.dispatched_at, self._signs.get(one.place, one.dispatched_at))
 
-    def _patience_s(self, one: Running, at: float) -> float:
+    def _patience_s(self, one: Running) -> float:
         rules = self._knows.rules
-        if not self.is_up(one.place):
-            return rules.gone_s
         expected_s = one.begins_s
         if "tools" in one.request.needs:
             expected_s += self._longest_s(one.request, one.place, one.rates, self._slots(one.place))
+        if not self.is_up(one.place):
+            return max(rules.gone_s, TIMES * expected_s)
         patience_s = max(rules.stuck_s, TIMES * expected_s)
         return max(patience_s, LOADING_S) if self._is_loading(one) else patience_s
 
