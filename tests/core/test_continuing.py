@@ -100,6 +100,7 @@ def test_a_broken_reply_goes_on_at_the_node_that_can() -> None:
     (record,) = talk.ledger.records
     assert (record.outcome, record.continued, record.usage) == (Outcome.DONE, 1, Usage(100, None, 100))
     assert [one.end for one in record.attempts] == ["broken", "done"]
+    assert record.ttft_s == 0.5, "what the client saw first came from the first node"
     assert [service.output_tokens for service in record.services()] == [30, 70]
     assert not len(talk.scheduler.running)
 

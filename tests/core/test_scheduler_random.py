@@ -77,7 +77,8 @@ class Storm:
             case Refuse(request, _):
                 self.ended[request] += 1
             case BreakOff(attempt, error):
-                self.fail(attempt, error)
+                if attempt in self.running:  # one may be broken off for two reasons at once
+                    self.fail(attempt, error)
             case _:
                 pass
 
@@ -109,7 +110,7 @@ class Storm:
             return
         if self.random.random() < 0.9:
             self.tell(FirstByteReceived(self.at, attempt))
-            if self.random.random() < 0.2:
+            if self.random.random() < 0.3:
                 settled = self.give_up(attempt)
                 self.tell(ReplyBroken(self.at, attempt, self.random.choice([0, 5, 2000]), settled))
                 return
@@ -157,7 +158,7 @@ class Storm:
             rates=pick([FAST, SLOW]), epoch=pick(["1", "2"]),
             sequence=self.random.randint(1, 9), draining=pick([False, False, True]),
             identity=pick(["sha256:1", "sha256:1", "sha256:2"]), loaded=pick([True, False]),
-            continues=pick([True, False]),
+            continues=pick([True, True, False]),
         )  # fmt: skip
         self.tell(NodeReported(self.at, told))
 
@@ -169,7 +170,7 @@ class Storm:
         engine = self.random.choice([GPU, CPU])
         self.slots[engine] = self.random.choice([1, 2, 4])
         told = report(self.slots[engine], engine=engine)
-        continuing = frozenset(self.random.choice([[], [M]]))
+        continuing = frozenset(self.random.choice([[], [M], [M]]))
         self.tell(EngineReported(self.at, replace(told, continuing=continuing)))
 
     def lose(self) -> None:
