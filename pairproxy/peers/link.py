@@ -117,7 +117,8 @@ class PeerLink:
             has_path = self._is_renewing or await self._reach()
             if has_path and await self._follow():
                 pause_s, gone_at = RETRY_FIRST_S, loop.time()
-                await asyncio.sleep(AGAIN_S)
+                was_just_heard = gone_at - self._heard_at < RETRY_FIRST_S
+                await asyncio.sleep(AGAIN_S if was_just_heard else RETRY_FIRST_S)
                 continue
             self._lose()
             longest_s = RETRY_LONGEST_S if loop.time() - gone_at < LONG_GONE_S else RETRY_RARELY_S
@@ -189,9 +190,8 @@ class PeerLink:
                         patience.reschedule(self._lost_at())
         except UpstreamError as error:
             self.problem = error.sentence
-            if self.is_up and not has_heard and loop.time() < self._lost_at():
-                await asyncio.sleep(RETRY_FIRST_S)  # it was reached, and may be too busy for us
-                return True
+            if self.is_up and loop.time() < self._lost_at():
+                return True  # it was reached, and may be too busy for us
         except BadDocument as error:
             is_unwelcome = isinstance(error, Unwelcome)
             if is_unwelcome and not self.is_up and self.problem != str(error):

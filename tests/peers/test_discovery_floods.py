@@ -4,6 +4,7 @@ import asyncio
 import base64
 import socket
 import struct
+import sys
 import time
 from typing import Any
 
@@ -227,3 +228,21 @@ def test_a_life_of_discovery_is_a_handful_of_packets(monkeypatch: pytest.MonkeyP
 
     counts = run_async(main(), timeout=90.0)
     assert all(3 <= count <= 40 for count in counts), counts  # seven where nobody else asks
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="how a port is shared differs")
+def test_another_responder_on_this_machine_is_no_hindrance() -> None:
+    """One that holds the mDNS port already, as avahi and mDNSResponder do: both go on."""
+
+    async def main() -> None:
+        ben, told = new_id(), Told()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+            for option in ("SO_REUSEADDR", "SO_REUSEPORT"):
+                other.setsockopt(socket.SOL_SOCKET, getattr(socket, option), 1)
+            other.bind(("", 5353))
+            found = loopback(new_id(), 40001, told)
+            async with running(found), running(loopback(ben, 40002, [])):
+                await until(lambda: from_node(told, ben), "the other node is told")
+            assert found.problem is None
+
+    run_async(main())

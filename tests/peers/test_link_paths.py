@@ -102,6 +102,30 @@ def test_a_stream_that_hangs_is_asked_for_anew_where_the_peer_still_answers() ->
     run_async(scene())
 
 
+def test_a_peer_that_is_too_busy_for_a_moment_is_not_lost() -> None:
+    """F44: it takes connections and drops them; until its heartbeat is overdue it is asked again."""
+
+    async def scene() -> None:
+        asked = 0
+
+        async def busy(request: ParsedRequest, connection: EngineConnection) -> None:
+            nonlocal asked
+            asked += 1
+            if asked in (2, 3):
+                link.doubt()
+                connection.reset()
+            else:
+                await connection.send(chunked_head() + LINE)
+                if asked == 1:
+                    connection.close()
+
+        async with FakeEngine(busy) as peer, linked(at(peer.port), lost_s=60.0) as (link, told):
+            await eventually(lambda: len(told) == 2)
+            assert (asked, NodeLost(0.0, B) in told) == (4, False)
+
+    run_async(scene())
+
+
 def test_who_answers_no_more_anywhere_is_lost_in_time() -> None:
     """F8, F10, F21: dials that are accepted and never answered do not lengthen the life of a silent node."""
 
