@@ -1,8 +1,12 @@
 """Opening a TCP connection, and the socket options that differ between platforms."""
 
 import asyncio
+import errno
+import logging
 import socket
 from typing import Any
+
+_log = logging.getLogger(__name__)
 
 KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES = 5, 2, 3  # a vanished host is noticed in 11 s
 USER_TIMEOUT_MS = 10_000  # sent bytes unacknowledged for so long: the cable is out
@@ -35,6 +39,12 @@ async def _connect(sock: socket.socket, address: tuple[Any, ...], is_peer: bool)
         sock.setblocking(False)
         _set_options(sock, is_peer)
         await asyncio.get_running_loop().sock_connect(sock, address)
+    except (
+        RuntimeError
+    ) as error:  # "File descriptor 9 is used by transport": somebody closed it under that one
+        sock.detach()  # whoever has that transport will close it; twice would hit a third one
+        _log.warning("a connection was closed behind its back, please report it: %s", error)
+        raise OSError(errno.EBADF, str(error)) from None
     except BaseException:
         sock.close()
         raise

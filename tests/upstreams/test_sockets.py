@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import os
 import socket
 import sys
 from collections.abc import Callable
@@ -89,3 +90,29 @@ def test_a_link_local_address_keeps_its_zone(new_loop: Callable[[], asyncio.Abst
         except OSError as error:
             failure = error
         assert failure is None or failure.errno not in (errno.EINVAL, None)
+
+
+def test_a_descriptor_that_another_connection_lost_is_not_taken(caplog: pytest.LogCaptureFixture) -> None:
+    """uvloop refuses it by an error of its own: that way failed, and nothing is closed twice."""
+    uvloop = pytest.importorskip("uvloop")
+
+    async def scene() -> None:
+        loop = asyncio.get_running_loop()
+        server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+        where = server.sockets[0].getsockname()
+        transport, _ = await loop.create_connection(asyncio.Protocol, *where)
+        lost = transport.get_extra_info("socket").fileno()
+        fillers: list[int] = []
+        while not fillers or fillers[-1] < lost:
+            fillers.append(os.dup(0))
+        os.close(lost)
+        with pytest.raises(OSError, match="is used by transport"):
+            await open_socket(*where, is_peer=False)
+        os.fstat(lost)  # it is still open, for that transport to close
+        transport.abort()
+        server.close()
+        for filler in fillers:
+            os.close(filler)
+
+    run_async(scene(), loop_factory=uvloop.new_event_loop)
+    assert "closed behind its back" in caplog.text
