@@ -113,6 +113,7 @@ async def settle(machine: Machine, exchange: "Exchange", as_json: bool) -> None:
         mine = Report(await asyncio.to_thread(trust_changed, machine.home))
         theirs = await exchange.compare(mine)
         if mine.has_daemon and theirs is not None and theirs.has_daemon:
+            say("Seeing whether the daemons reach each other...")
             mine = Report(True, await _has_reached(machine.home, record) if record.i_may_use else None)
             theirs = await exchange.compare(mine)
     finally:

@@ -1,6 +1,6 @@
 """One pairing over one connection: frames of at most 4 KiB, 5 s a step, what is stored undone on failure.
 
-A frame is two bytes of length, big endian, and that many bytes. Which message comes when is core.handshake's.
+Which message comes when is core.handshake's; how it looks on the wire is pairing_frames'.
 """
 
 import asyncio
@@ -12,17 +12,15 @@ from dataclasses import dataclass
 import msgspec
 
 from pairproxy.core.errors import StoreError
-from pairproxy.core.handshake import MESSAGE_BYTES, Host, Joiner
+from pairproxy.core.handshake import Host, Joiner
 from pairproxy.core.handshake_steps import Failed, Reason, Send, Settled, Steps, Store, Told, Undo
+from pairproxy.peers.pairing_frames import STEP_S, end, host_of, linger, read_frame, write_frame
 from pairproxy.security.identity import Identity
 from pairproxy.security.pairing_cards import Card, CardCase
 from pairproxy.security.trust import MOST_ADDRESSES, PeerRecord, TrustStore
 
-STEP_S = 5.0  # for the next message: a LAN needs milliseconds, and meanwhile nobody else may try
 REPORT_S = 15.0  # for the other's report: its daemon is given 10 s to reach this one
 FLOOR_S = 0.05  # each step takes so long at least: SPAKE2's arithmetic is not constant-time (5 to 15 ms)
-_LINGER_S = 1.0  # for the other side to close too
-_LINGER_READS = 4  # messages at most that are read to their end for nothing
 PREFERRED_PORT = 11635  # beside the peer port and the admin port; for firewalls and for --at
 
 
@@ -207,7 +205,7 @@ class Exchange:
     async def _store(self) -> None:
         peer = self._writer.get_extra_info("peername") or ("",)
         try:
-            await _whole(self._keeping.keep, _host(peer))
+            await _whole(self._keeping.keep, host_of(peer))
         except StoreError as error:
             self.error = error
             await self._perform(self._side.not_stored())
@@ -229,51 +227,6 @@ async def _whole(act: Callable[..., None], *given: str) -> None:
     except asyncio.CancelledError:
         await asyncio.wait([work])
         raise
-
-
-async def read_frame(reader: asyncio.StreamReader, seconds: float, begun: bytes = b"") -> bytes | None:
-    """One message within ``seconds``; None if there is none, or one that is too long: it is not read.
-
-    ``begun`` are bytes of it that were read before, two at most.
-    """
-    with contextlib.suppress(TimeoutError, asyncio.IncompleteReadError, OSError):
-        async with asyncio.timeout(seconds):
-            length = int.from_bytes(begun + await reader.readexactly(2 - len(begun)), "big")
-            return await reader.readexactly(length) if length <= MESSAGE_BYTES else None
-    return None
-
-
-async def write_frame(writer: asyncio.StreamWriter, message: bytes) -> None:
-    """Send one message; a connection that ended meanwhile is found by the next read."""
-    with contextlib.suppress(TimeoutError, OSError):
-        async with asyncio.timeout(STEP_S):
-            writer.write(len(message).to_bytes(2, "big") + message)
-            await writer.drain()
-
-
-async def linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Before closing, see that what was written arrives: bytes left unread would make it a reset."""
-    with contextlib.suppress(TimeoutError, OSError, RuntimeError):
-        async with asyncio.timeout(_LINGER_S):
-            writer.write_eof()
-            for _ in range(_LINGER_READS):
-                if not await reader.read(MESSAGE_BYTES):
-                    return
-
-
-async def end(writer: asyncio.StreamWriter) -> None:
-    """Close a connection."""
-    with contextlib.suppress(TimeoutError, OSError):
-        async with asyncio.timeout(_LINGER_S):
-            writer.close()
-            await writer.wait_closed()
-
-
-def _host(peer: tuple[str | int, ...]) -> str:
-    """The other's address as it is kept: a link-local one with its zone, IPv4 as such."""
-    text = str(peer[0])
-    zone = f"%{peer[3]}" if len(peer) == 4 and peer[3] and "%" not in text else ""
-    return f"{text}{zone}".removeprefix("::ffff:")
 
 
 def _addresses(hosts: tuple[str, ...], port: int, is_on_loopback: bool) -> tuple[str, ...]:

@@ -13,17 +13,8 @@ from collections.abc import AsyncIterator, Callable
 from pairproxy.core.errors import PairingFailed, StoreError
 from pairproxy.core.handshake import Host, Invitation
 from pairproxy.core.handshake_steps import Failed, Reason, refusal
-from pairproxy.peers.pairing import (
-    PREFERRED_PORT,
-    STEP_S,
-    Exchange,
-    Keeping,
-    Me,
-    end,
-    linger,
-    read_frame,
-    write_frame,
-)
+from pairproxy.peers.pairing import PREFERRED_PORT, Exchange, Keeping, Me
+from pairproxy.peers.pairing_frames import STEP_S, end, linger, read_frame, write_frame
 from pairproxy.security.pairing import Sealing, Secret, Spake
 
 MOST_CONNECTIONS = 64  # at once; each is answered and closed in a moment, more are not even answered

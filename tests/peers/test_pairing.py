@@ -7,11 +7,10 @@ import pytest
 
 from pairproxy.core.errors import PairingFailed, StoreError
 from pairproxy.core.handshake_steps import Failed, Reason
-from pairproxy.peers.pairing import Keeping, Me, Report, Rights, read_frame
+from pairproxy.peers.pairing import Keeping, Me, Report, Rights
 from pairproxy.security.pairing_cards import Card
 from tests.support.pairing import is_stranger, me_of
 from tests.support.pairing_table import Table
-from tests.support.running import run_async
 
 
 @pytest.fixture
@@ -176,23 +175,3 @@ def test_addresses_are_kept_with_the_peer_port(
     keeping.keep("10.0.0.9")
     assert keeping.record is not None
     assert keeping.record.addresses == kept
-
-
-def test_a_frame_is_read_whole_or_not_at_all() -> None:
-    """Cut anywhere, too long or late: nothing."""
-
-    async def read(content: bytes, *, is_ended: bool = True) -> bytes | None:
-        reader = asyncio.StreamReader()
-        reader.feed_data(content)
-        if is_ended:
-            reader.feed_eof()
-        return await read_frame(reader, 0.05)
-
-    async def act() -> None:
-        assert await read(b"\x00\x03abc") == b"abc"
-        assert await read(b"\x00\x00") == b""
-        for content in (b"", b"\x00", b"\x00\x03ab", b"\xff\xffabc"):
-            assert await read(content) is None
-        assert await read(b"\x00\x03ab", is_ended=False) is None
-
-    run_async(act())

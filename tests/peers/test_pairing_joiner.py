@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pairproxy.core.errors import PairingFailed
-from pairproxy.peers.pairing import read_frame, write_frame
+from pairproxy.peers.pairing_frames import read_frame, write_frame
 from pairproxy.peers.pairing_host import opened
 from pairproxy.peers.pairing_joiner import MOST_CANDIDATES, MOST_UNREACHABLE, join
 from pairproxy.peers.pairing_mdns import Candidate

@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 
 from pairproxy.core.handshake_steps import Failed
-from pairproxy.peers.pairing import Exchange, read_frame
+from pairproxy.peers.pairing import Exchange
+from pairproxy.peers.pairing_frames import read_frame
 from pairproxy.peers.pairing_host import PairingPort, opened
 from pairproxy.peers.pairing_joiner import join
 from pairproxy.peers.pairing_mdns import Candidate
