@@ -19,7 +19,7 @@ from pairproxy.core.models import EngineId, NodeId, Rights
 from pairproxy.core.residency import Residency
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher
-from pairproxy.peers.addresses import MDNS, static_addresses
+from pairproxy.peers.addresses import MDNS, PAIRING, parse_address, static_addresses
 from pairproxy.peers.book import PeerBook
 from pairproxy.peers.discovery import Discovery
 from pairproxy.peers.exchange import Publisher
@@ -190,6 +190,8 @@ class Peering:
         known = next((link for link in self.book.links if link.node == record.node), None)
         if known is not None:
             known.name = record.name
+            for hint in filter(None, (parse_address(text, PAIRING) for text in record.addresses)):
+                known.addresses.add(hint)
             known.doubt()  # it may have been paired anew, and is asked rarely as long as it refuses us
         elif record.i_may_use:
             self._follow(self.book.add(record))

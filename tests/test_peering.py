@@ -1,7 +1,6 @@
 """A daemon among its peers: what follows from the trust store."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -16,7 +15,7 @@ from pairproxy.peering import bind_peer_port
 from pairproxy.proxy.listening import all_or_none
 from pairproxy.security.identity import Identity, load_or_create
 from pairproxy.security.trust import PeerRecord, Trust, TrustStore
-from tests.support.peering import GET_STATE, call, names_up, paired, until
+from tests.support.peering import GET_STATE, call, names_up, paired, rights, until
 from tests.support.running import run_async
 from tests.test_daemon import SETTINGS, daemon_of, running
 
@@ -87,7 +86,7 @@ def test_a_pairing_that_came_too_early_to_be_told_is_found(home: Path, carl: Ide
 
     async def scene() -> None:
         daemon = daemon_of(home)
-        read, is_paired = daemon_trust_read(), False
+        read, is_paired = TrustStore.read, False
 
         def late(store: TrustStore) -> Trust:
             nonlocal is_paired
@@ -112,9 +111,23 @@ def test_a_pairing_that_came_too_early_to_be_told_is_found(home: Path, carl: Ide
     run_async(scene())
 
 
-def daemon_trust_read() -> Callable[[TrustStore], Trust]:
-    """TrustStore.read as it is."""
-    return TrustStore.read
+def test_an_address_that_pairing_told_is_tried_without_a_restart(home: Path, tmp_path: Path) -> None:
+    """F28: where no announcement passes a peer is found, and under the name that it has now."""
+    other = tmp_path / "other"
+    pair({"anna": home, "bert": other})
+    deaf = msgspec.structs.replace(
+        SETTINGS, peers=msgspec.structs.replace(SETTINGS.peers, discovery=False), node=NodeSettings(name="x")
+    )
+
+    async def scene() -> None:
+        async with running(home, deaf), running(other, deaf) as (_, bert):
+            node = load_or_create(other).device_id
+            assert await asyncio.to_thread(names_up, home) == {"bert": False}
+            there = f"127.0.0.1:{bert.peer_port}"
+            assert await asyncio.to_thread(rights, home, node, addresses=(there,), name="bob")
+            await until(lambda: names_up(home) == {"bob": True})
+
+    run_async(scene())
 
 
 @pytest.mark.breaks_off("who is forgotten is cut off in the middle")
