@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from pairproxy.config import Limits
 from pairproxy.core.documents import StateDocument
-from pairproxy.core.errors import NotTrusted, UpstreamError
+from pairproxy.core.errors import NotTrusted, Unreachable, UpstreamError
 from pairproxy.core.events import NodeLost, NodeReported
 from pairproxy.core.models import NodeId
 from pairproxy.interfaces import Tell
@@ -156,7 +156,8 @@ class PeerLink:
         if is_used or self.problem is None:
             self.problem = "it was stopped" if self._is_leaving else error.sentence
         took_s = asyncio.get_running_loop().time() - self._raced_at
-        if is_used and took_s < self._limits.connect_timeout_s / 2:
+        is_refusal = isinstance(error, Unreachable) and took_s < self._limits.connect_timeout_s / 2
+        if is_used and is_refusal:
             self._lose()  # its machine says that nobody is there: other addresses lead to the same machine
 
     def _noted(self, address: Address, error: UpstreamError) -> None:
@@ -198,9 +199,7 @@ class PeerLink:
                 _log.warning("peer %s cannot be used: %s", self.name, error)
             self.problem = str(error)
             if is_unwelcome:
-                self._usual_pause_s = (
-                    RETRY_RARELY_S  # until somebody does something about it, and hints at it
-                )
+                self._usual_pause_s = RETRY_RARELY_S  # or until somebody did something about it
             else:
                 self._least_pause_s = RETRY_LONGEST_S
             return False
@@ -219,8 +218,9 @@ class PeerLink:
         if not self.is_up:
             best = self.addresses.best
             self.found_by = best.source if best else None
-            self.is_up, self.problem = True, None
+            self.is_up = True
             _log.info("peer %s is there (%s)", self.name, self.found_by)
+        self.problem = None
         self._tell(NodeReported(self._now(), document))
         self._catalogue.hear(document.catalogue)
 
@@ -236,8 +236,8 @@ class PeerLink:
         """While the peer counts as there: dial when it is silent, or somebody doubts; leave a dead path."""
         loop = asyncio.get_running_loop()
         while True:
-            self._doubt.clear()
             await self._doubted()
+            self._doubt.clear()
             if not self.is_up:
                 await asyncio.sleep(AGAIN_S)  # _listen() dials by itself
                 continue
