@@ -39,7 +39,7 @@ class Desk(Protocol):
 SaidAll = Callable[[], Usage | None]
 """The usage of a reply whose last record is here, though not the end of its message; else None."""
 Delivered = Callable[[], int | None]
-"""Tokens that the client has of a reply, if another node can be asked for the rest of it; else None."""
+"""Tokens that an attempt added to a reply, if another node can be asked for the rest of it; else None."""
 
 
 class Attempt:

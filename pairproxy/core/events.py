@@ -77,7 +77,7 @@ class AttemptFailed:
 
 @dataclass(frozen=True, slots=True)
 class ReplyBroken:
-    """A reply lost its node after ``delivered_tokens``; another one may go on from there.
+    """A reply lost its node after this attempt's ``delivered_tokens``; another one may go on from there.
 
     ``settled`` as in RequestAbandoned. One that nobody can go on with ends as truncated (AttemptFinished).
     """

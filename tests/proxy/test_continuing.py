@@ -157,3 +157,35 @@ def test_an_engines_error_is_told_as_it_came_where_nobody_goes_on(path: str) -> 
             assert record.outcome is Outcome.TRUNCATED
 
     run_async(main())
+
+
+@pytest.mark.parametrize(("attempts", "outcome", "words"), [(3, Outcome.DONE, 8), (2, Outcome.TRUNCATED, 6)])
+@pytest.mark.parametrize("path", ASKED)
+def test_several_nodes_may_be_lost_as_long_as_attempts_are_left(
+    path: str, attempts: int, outcome: Outcome, words: int
+) -> None:
+    """F6 twice: the third node ends the reply; with two attempts it is truncated after whole records."""
+
+    async def main() -> None:
+        cluster = Cluster(breaks=2)
+        rules = Rules(continuation=True, attempts=attempts)
+        async with (
+            FakeEngine(cluster.script) as engine,
+            Node(engine, name="ben", engine_kind="embedded", continues=True) as ben,
+            Node(engine, name="carla", engine_kind="embedded", continues=True) as carla,
+            Node(engine, rules=rules, engine_kind="embedded", continues=True) as anna,
+        ):
+            await anna.pair(ben)
+            await anna.pair(carla)
+            reply = await ask(anna, path)
+            (record,) = await anna.recorded()
+            said = reply.body if reply.is_whole else reply.body[: reply.body.rindex(b"\n") + 1]
+            said = b"".join(line for line in said.splitlines(keepends=True) if b'{"error"' not in line)
+            assert text_of(said) == "".join(WORDS[:words])
+            assert (record.outcome, len(engine.requests)) == (outcome, attempts)
+            assert reply.is_whole == (outcome is Outcome.DONE)
+            if reply.is_whole:
+                assert (record.continued, record.usage.output_tokens) == (2, len(WORDS))
+                assert (record.usage.prompt_tokens, endings(reply.body)) == (PROMPT, 1)
+
+    run_async(main())

@@ -41,10 +41,11 @@ def said_before(asked: ParsedRequest) -> str:
 
 
 class Cluster:
-    """Two engines that write one story: who is asked first breaks off in its middle, the other goes on."""
+    """Engines that write one story: the first ``breaks`` to be asked say BEFORE words and break off."""
 
-    def __init__(self, then: str = "reset") -> None:
+    def __init__(self, then: str = "reset", breaks: int = 1) -> None:
         self.then = then
+        self.breaks = breaks
         self.begun = asyncio.Event()
         self.asked: list[ParsedRequest] = []
 
@@ -55,10 +56,10 @@ class Cluster:
         count = next(number for number in range(len(WORDS)) if "".join(WORDS[:number]) == before)
         kind = "application/x-ndjson" if asked.path.startswith("/api") else "text/event-stream"
         whole = REPLIES[asked.path]("two" if before else "one", WORDS[count:], PROMPT + count)
-        if before or not self.then:
+        if count >= BEFORE * self.breaks or not self.then:
             await scripts.in_chunks([whole[:100], whole[100:]], content_type=kind)(asked, connection)
             return
-        cut = whole.index(json.dumps(WORDS[BEFORE]).encode())  # within a record
+        cut = whole.index(json.dumps(WORDS[count + BEFORE]).encode())  # within a record
         await scripts.raw(scripts.chunked_head(kind) + scripts.chunk(whole[:cut]))(asked, connection)
         await self._break(connection)
 

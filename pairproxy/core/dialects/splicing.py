@@ -58,10 +58,10 @@ class Splicer:
 
     @property
     def delivered(self) -> int | None:
-        """Tokens that the client has, if another node can be asked for the rest; else None."""
+        """Tokens that the present part added, if another node can be asked for the rest; else None."""
         if self.is_complete or not self._is_plain or not is_plain_text("".join(self._text)):
             return None
-        return self._tokens
+        return self._tokens - self._spent.tokens
 
     @property
     def text(self) -> str:
