@@ -21,7 +21,7 @@ from tests.test_daemon import ENGINE, SETTINGS, SLOW_TO_MEASURE, ask, daemon_of,
 
 def test_stopped_before_it_runs_or_twice_or_while_it_fails_it_ends(home: Path) -> None:
     """No order of stop() and run() is an error."""
-    taken = msgspec.structs.replace(SETTINGS, peers=PeerSettings(static=("nonsense",)))
+    taken = msgspec.structs.replace(SETTINGS, peers=PeerSettings(static=("no such host",)))
 
     async def scene() -> None:
         early = daemon_of(home)
