@@ -1,6 +1,7 @@
 """What `pair` and `join` share: who this machine is, what the other may do here, and what came of it."""
 
 import asyncio
+import logging
 import os
 import socket
 import sys
@@ -76,6 +77,7 @@ def prepare(home: Path, *, one_way: bool, slots: int | None, models: list[str] |
     from pairproxy.security.private_files import remove_private, write_private
     from pairproxy.security.trust import TrustStore, printable
 
+    logging.getLogger("zeroconf").setLevel(logging.CRITICAL)  # odd packets of others are nothing to tell here
     config = home / "config.toml"
     settings = load(config if config.exists() else None, os.environ)
     identity = load_or_create(home)
