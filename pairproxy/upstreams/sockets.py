@@ -39,9 +39,7 @@ async def _connect(sock: socket.socket, address: tuple[Any, ...], is_peer: bool)
         sock.setblocking(False)
         _set_options(sock, is_peer)
         await asyncio.get_running_loop().sock_connect(sock, address)
-    except (
-        RuntimeError
-    ) as error:  # "File descriptor 9 is used by transport": somebody closed it under that one
+    except RuntimeError as error:  # uvloop: the descriptor is a transport's, under which somebody closed it
         sock.detach()  # whoever has that transport will close it; twice would hit a third one
         _log.warning("a connection was closed behind its back, please report it: %s", error)
         raise OSError(errno.EBADF, str(error)) from None
