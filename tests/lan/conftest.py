@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.lan import is_capable, missing
+from tests.support.lan import PRELOADED, Nursery, is_capable, missing
 from tests.support.lan_nodes import LanDaemons
 
 FIGURES = pytest.StashKey[list["Figure"]]()
@@ -38,13 +38,20 @@ def _possible() -> None:
         pytest.skip(reason)
 
 
+@pytest.fixture(scope="package")
+def nursery() -> Iterator[Nursery]:
+    """One for all tests here: pairproxy is imported once."""
+    with Nursery(*PRELOADED) as started:
+        yield started
+
+
 @pytest.fixture
-def network(tmp_path: Path) -> Iterator[Network]:
+def network(tmp_path: Path, nursery: Nursery) -> Iterator[Network]:
     """Makes a LAN with daemons, which are stopped and looked at after the test."""
     with ExitStack() as stack:
 
         def make(*names: str, **options: Any) -> LanDaemons:
-            return stack.enter_context(LanDaemons(tmp_path, names, **options))
+            return stack.enter_context(LanDaemons(tmp_path, names, nursery=nursery, **options))
 
         yield make
 

@@ -14,15 +14,15 @@ import functools
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from tests.support.lan_host import Host, LanError, Room
+from tests.support.lan_host import MESSAGE_BYTES, Host, LanError, Room
 
 KEEPER = Path(__file__).with_name("lan_keeper.py")
 PRELOADED = ("pairproxy.cli.up", "pairproxy.daemon", "uvloop")
@@ -60,15 +60,62 @@ def _kernel_refuses() -> str | None:
     return None
 
 
+class Nursery:
+    """The process that makes LANs, one after another or several at once; a context manager.
+
+    What it imports need not be imported by programs of ours in hosts, which are forked from it.
+    """
+
+    def __init__(self, *modules: str) -> None:
+        self._modules = modules
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start the process; it is asked as soon as it is ready."""
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", str(KEEPER), *self._modules],
+                stdin=theirs,
+                start_new_session=True,  # Ctrl-C is the test's
+            )
+
+    def stop(self) -> None:
+        """End it; the LANs that it made end with it."""
+        if self._process is not None:
+            self._control.close()
+            self._process.wait(END_S)
+            self._process = None
+
+    def ask(self, order: Mapping[str, object], given: Sequence[int]) -> None:
+        """Have a LAN made. Raises LanError if the process is gone."""
+        try:
+            socket.send_fds(self._control, [json.dumps(order).encode()], given)
+        except OSError as error:
+            raise LanError(f"the nursery is gone: {error.strerror}") from None
+
+
 class Lan:
     """The switch and its hosts, in the order of ``names``: 10.77.0.1, 10.77.0.2 and so on."""
 
-    def __init__(self, names: Sequence[str], *, has_ipv4: bool = True, preload: Sequence[str] = ()) -> None:
-        """``preload``: modules that are imported once, for all programs of ours that are started in hosts."""
+    def __init__(
+        self, names: Sequence[str], *, has_ipv4: bool = True, nursery: "Nursery | None" = None
+    ) -> None:
+        """``nursery``: whoever makes it; None: one of its own, which has imported nothing."""
         self._names = list(names)
         self._has_ipv4 = has_ipv4
-        self._preload = list(preload)
-        self._keeper: subprocess.Popen[str] | None = None
+        self._own_nursery = Nursery() if nursery is None else None
+        self._nursery = nursery if self._own_nursery is None else self._own_nursery
+        self._life: socket.socket | None = None
+        self._keeper = 0
         self._bridges: set[str] = set()
         self.hosts: list[Host] = []
         self.switch: Room
@@ -86,6 +133,8 @@ class Lan:
     def start(self) -> None:
         """Make it. Raises LanError, and leaves nothing behind."""
         try:
+            if self._own_nursery is not None:
+                self._own_nursery.start()
             rooms = self._make_rooms()
             self.switch = rooms.pop(SWITCH)
             if self._names:
@@ -96,51 +145,41 @@ class Lan:
 
     def stop(self) -> None:
         """Kill what runs inside, and with it everything there is."""
-        keeper, self._keeper = self._keeper, None
-        if keeper is None:
-            return
-        assert keeper.stdin is not None
-        assert keeper.stdout is not None
-        with suppress(BrokenPipeError):
-            keeper.stdin.close()
-        try:
-            keeper.wait(END_S)
-        except subprocess.TimeoutExpired:
-            keeper.kill()  # the kernel kills the rooms then, and what they started
-            keeper.wait()
-        keeper.stdout.close()
-        for room in (*self.hosts, *([self.switch] if hasattr(self, "switch") else [])):
-            room.close()
+        life, self._life = self._life, None
+        if life is not None:
+            with life:
+                life.shutdown(socket.SHUT_WR)
+                life.settimeout(END_S)
+                try:
+                    life.recv(1)  # nothing: the keeper has ended, and with it all
+                except TimeoutError:
+                    os.kill(self._keeper, signal.SIGKILL)  # the kernel kills the rooms, and what they started
+            for room in (*self.hosts, self.switch):
+                room.close()
+        if self._own_nursery is not None:
+            self._own_nursery.stop()
 
     def _make_rooms(self) -> dict[str, Room]:
-        doors = {
-            name: socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for name in (SWITCH, *self._names)
-        }
-        theirs = {name: pair[1] for name, pair in doors.items()}
-        self._keeper = keeper = subprocess.Popen(
-            [sys.executable, "-P", str(KEEPER)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            pass_fds=[door.fileno() for door in theirs.values()],
-            start_new_session=True,  # Ctrl-C is the test's
-        )
-        order = {
-            "doors": {name: door.fileno() for name, door in theirs.items()},
-            "has_own_users": os.geteuid() != 0,
-            "preload": self._preload,
-        }
-        assert keeper.stdin is not None
-        assert keeper.stdout is not None
-        print(json.dumps(order), file=keeper.stdin, flush=True)
-        answer = json.loads(keeper.stdout.readline() or '{"error": "the keeper died"}')
-        for door in theirs.values():
-            door.close()
+        names = (SWITCH, *self._names)
+        life, *doors = pairs = [
+            socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in ("", *names)
+        ]
+        try:
+            self._nursery.ask(
+                {"names": names, "has_own_users": os.geteuid() != 0}, [theirs.fileno() for _, theirs in pairs]
+            )
+        finally:
+            for _, theirs in pairs:
+                theirs.close()
+        answer = json.loads(life[0].recv(MESSAGE_BYTES) or b'{"error": "the keeper died"}')
         if "error" in answer:
-            for own, _ in doors.values():
+            for own, _ in pairs:
                 own.close()
             raise LanError(answer["error"])
-        return {name: Room(name, answer["rooms"][name], doors[name][0]) for name in doors}
+        self._life, self._keeper = life[0], answer["keeper"]
+        return {
+            name: Room(name, answer["rooms"][name], own) for name, (own, _) in zip(names, doors, strict=True)
+        }
 
     def _wire(self, rooms: dict[str, Room]) -> None:
         self._make_bridge("br0")

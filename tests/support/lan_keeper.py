@@ -1,11 +1,13 @@
 """Keeps the namespaces of a LAN: one room for the switch, one for each host. See tests.support.lan.
 
-A process of its own, started by Lan: with as many rooms as it was given sockets it makes the namespaces,
-which nobody names, so that they last exactly as long as the processes in them. A room hands out sockets of
-its network, starts programs in it and says how they ended. When standard input ends, or whoever started this
-is gone, every process that is in one of the rooms is killed, and with them go interfaces, rules and mounts.
+A process of its own, started by Nursery: it imports what programs in hosts will need, and forks a keeper for
+each LAN, with as many rooms as it is given sockets. Nobody names the namespaces, so that they last exactly as
+long as the processes in them. A room hands out sockets of its network, starts programs in it and says how
+they ended. When the other end of the keeper's socket is closed, or its parent is gone, every process that is
+in one of the rooms is killed, and with them go interfaces, rules and mounts.
 """
 
+import contextlib
 import ctypes
 import errno
 import importlib
@@ -25,6 +27,7 @@ CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWUSER, CLONE_NEWNET = 0x20000, 0x4000000, 0x1
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 1 << 18  # <linux/mount.h>; the lines above: <linux/sched.h>
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 MESSAGE_BYTES = 64 * 1024  # a command with its environment
+MOST_ROOMS = 16  # descriptors in one message
 SWEEPS = 200  # of 5 ms: a process that was killed is gone within a few
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -189,7 +192,7 @@ def _make_room(name: str, number: int, others: list[int]) -> int:
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != keeper:
             os._exit(1)
-        for descriptor in (0, 1, ready, *others):
+        for descriptor in (ready, *others):
             os.close(descriptor)
         _enter_new_room(name)
         os.write(told, b"ready")
@@ -201,35 +204,55 @@ def _make_room(name: str, number: int, others: list[int]) -> int:
         os._exit(1)
 
 
-def main() -> None:
-    """Read which rooms to make, make them, say where they are, and wait for the end."""
+def _keep(order: dict[str, Any], life: socket.socket, doors: list[int]) -> None:
+    """Make the rooms, say where they are, wait until ``life`` ends, and leave nothing."""
     parent = os.getppid()
-    order = json.loads(sys.stdin.readline())
-    for module in order["preload"]:
-        importlib.import_module(module)
     try:
         if order["has_own_users"]:
             _enter_own_users()
-        doors: dict[str, int] = order["doors"]
         rooms = {
-            name: _make_room(name, number, [one for one in doors.values() if one != number])
-            for name, number in doors.items()
+            name: _make_room(name, door, [life.fileno(), *(one for one in doors if one != door)])
+            for name, door in zip(order["names"], doors, strict=True)
         }
     except OSError as error:
-        print(json.dumps({"error": str(error)}), flush=True)  # noqa: T201 - the answer
-        sys.exit(1)
-    for number in doors.values():
-        os.close(number)
+        life.send(json.dumps({"error": str(error)}).encode())
+        return
+    for door in doors:
+        os.close(door)
     networks = {network for pid in rooms.values() if (network := _network_of(pid))}
     networks.discard(str(_network_of(parent)))
-    print(json.dumps({"rooms": rooms}), flush=True)  # noqa: T201 - the answer
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    life.send(json.dumps({"keeper": os.getpid(), "rooms": rooms}).encode())
     while os.getppid() == parent:
-        readable, _, _ = select.select([0], [], [], 0.5)
-        if readable and not os.read(0, 4096):
+        readable, _, _ = select.select([life], [], [], 0.5)
+        if readable and not life.recv(16):
             break
     _sweep(networks)
-    os._exit(0)
+
+
+def main() -> None:
+    """Import what is named, then make a LAN whenever asked to, until nobody is left to ask."""
+    control = socket.socket(fileno=0)
+    for module in sys.argv[1:]:
+        importlib.import_module(module)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        text, given, _, _ = socket.recv_fds(control, MESSAGE_BYTES, MOST_ROOMS + 1)
+        if not text:
+            return
+        if os.fork() == 0:
+            control.detach()  # its descriptor is 0
+            try:
+                os.close(0)
+                _keep(json.loads(text), socket.socket(fileno=given[0]), given[1:])
+            except BaseException:  # noqa: BLE001 - told where pytest shows it
+                traceback.print_exc()
+            finally:
+                os._exit(0)
+        for descriptor in given:
+            os.close(descriptor)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Daemons on a LAN: each in a host of its own, found by real multicast, asked from inside its host.
 
-    with LanDaemons(tmp_path, ["anna", "ben"]) as daemons:
+    with Nursery(*PRELOADED) as nursery, LanDaemons(tmp_path, ["anna", "ben"], nursery=nursery) as daemons:
         daemons.pair("anna", "ben")
         anna, ben = daemons.start("anna", "ben")
         daemons.until_connected()
@@ -26,7 +26,7 @@ from pairproxy.api.schema import Report, Status
 from pairproxy.cli.demo.cluster import node_environment
 from tests.support.asking import TIMEOUT_S, Asker
 from tests.support.daemons import READY_S, Daemons, Node, settings, until
-from tests.support.lan import PRELOADED, Lan
+from tests.support.lan import Lan
 from tests.support.lan_host import Host, Inside
 
 PEER_PORT = 11634
@@ -108,9 +108,9 @@ class LanDaemons(Daemons):
     """Homes, hosts and daemons of one test; a context manager."""
 
     def __init__(self, directory: Path, names: Sequence[str], **options: Any) -> None:
-        """A host for each name. ``options`` are Lan's."""
+        """A host for each name. ``options`` are Lan's; its nursery has imported PRELOADED."""
         super().__init__(directory)
-        self.lan = Lan(names, preload=PRELOADED, **options)
+        self.lan = Lan(names, **options)
 
     def __enter__(self) -> "LanDaemons":
         self.lan.start()
