@@ -17,7 +17,7 @@ from aiohttp import web
 from pairproxy.clock import worked
 from pairproxy.core.commands import Command
 from pairproxy.core.documents import StateDocument
-from pairproxy.core.errors import PeerNotTrusted, PeerRevoked, ProtocolDiffers, UseNotAllowed
+from pairproxy.core.errors import BrokenReply, PeerNotTrusted, PeerRevoked, ProtocolDiffers, UseNotAllowed
 from pairproxy.core.events import CatalogueReported, Event, NodeReported, TimePassed
 from pairproxy.core.models import NodeId
 from pairproxy.core.prefix_news import ToldTo
@@ -40,6 +40,10 @@ _WHY = {
     ProtocolDiffers.__name__: "it speaks another protocol; update pairproxy on the older of the two machines",
 }
 """What the reasons of a refusal mean to the one who is refused (core.errors)."""
+_NO_ANSWER = (
+    "it closes the connection without an answer; if `pairproxy peers` does not show this machine there, "
+    "pair the two again"
+)
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(StateDocument).decode
@@ -165,8 +169,11 @@ async def subscribe(
     without a document, BadDocument for one that is not this peer's, Unwelcome where the peer refuses us.
     ``limit`` bounds a document, in bytes.
     """
-    async with asyncio.timeout(silence_s):
-        reply = await upstream.send(Outgoing("GET", STATE_PATH, ((b"Host", b"pairproxy"),), None))
+    try:
+        async with asyncio.timeout(silence_s):
+            reply = await upstream.send(Outgoing("GET", STATE_PATH, ((b"Host", b"pairproxy"),), None))
+    except BrokenReply:  # TLS 1.3 tells a machine that is not known there no more than this
+        raise BrokenReply(_NO_ANSWER) from None
     try:
         if reply.status != 200:
             raise _refused(reply)

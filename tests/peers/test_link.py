@@ -198,6 +198,17 @@ def test_a_peer_that_refuses_us_is_asked_rarely(
     assert caplog.text.count("cannot be used: it no longer trusts this machine") == 1
 
 
+def test_a_peer_that_does_not_know_us_says_nothing() -> None:
+    """F3: its TLS lets in nobody that it does not know, and cannot say so; what to do is shown."""
+
+    async def scene() -> None:
+        async with FakeEngine(raw(then="close")) as peer, linked(address(peer.port)) as (link, _):
+            await eventually(lambda: "pair the two again" in (link.problem or ""))
+            assert not link.is_up
+
+    run_async(scene())
+
+
 def test_a_peer_that_begins_to_say_nonsense_is_lost() -> None:
     """One good document does not keep it up."""
 
