@@ -38,6 +38,8 @@ class Desk(Protocol):
 
 SaidAll = Callable[[], Usage | None]
 """The usage of a reply whose last record is here, though not the end of its message; else None."""
+GoesOn = Callable[[], bool]
+"""Whether bytes of its reply came just now; if so, whoever answers breaks it off as soon as they do not."""
 Delivered = Callable[[], int | None]
 """Tokens that an attempt added to a reply, if another node can be asked for the rest of it; else None."""
 
@@ -62,6 +64,7 @@ class Attempt:
         self.is_sent = False
         self.said_all: SaidAll = lambda: None
         self.delivered: Delivered = lambda: None
+        self.goes_on: GoesOn = lambda: False
         self._desk = desk
         self._is_moved = is_moved
         self._scope = asyncio.timeout(None)
@@ -102,9 +105,14 @@ class Attempt:
         self._end(outcome, usage, settled=outcome is not Outcome.TRUNCATED)
 
     def break_off(self, error: PairproxyError) -> None:
-        """Interrupt whatever the block awaits; the block ends with ``error``."""
+        """Interrupt whatever the block awaits; the block ends with ``error``.
+
+        Not a reply that goes on to come although its node is said to be gone, while it does (goes_on).
+        """
         if self._scope.expired():
             return  # it is being broken off already
+        if self._has_first_byte and isinstance(error, NodeGone) and self.goes_on():
+            return
         self._broken_off = error
         if self._is_entered and not self._is_over:
             self._scope.reschedule(0.0)

@@ -85,7 +85,9 @@ async def forward(
         _check(reply, attempt, is_peer)
         shown = _shown(attempt) if route.shows_headers else ()
         reply.most_bytes = route.limits.reply_bytes
-        with _silence(reply, attempt, route, downstream):
+        with _silence(reply, attempt, route, downstream) as watch:
+            if watch is not None:
+                attempt.goes_on = watch.goes_on
             await (relayed or relay)(reply, attempt, downstream, is_peer, shown)
     except BaseException:
         reply.abandon()
@@ -133,7 +135,7 @@ async def relay(
 
 def _silence(
     reply: Reply, attempt: Attempt, route: Route, downstream: Downstream
-) -> AbstractContextManager[None]:
+) -> AbstractContextManager[Silence | None]:
     """Who is streamed to is told when nothing more will come; a whole reply is waited for."""
     if not attempt.request.is_streaming:
         return nullcontext()

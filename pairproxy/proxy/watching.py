@@ -2,8 +2,8 @@
 
 A stream is broken off when nothing of it came for so long that its engine cannot be at work any more:
 
-- ``gone_s``, where its engine does not answer the questions of its node either. (A node whose heartbeat stops
-  is given up at once, by the scheduler.)
+- ``gone_s``, where its engine does not answer the questions of its node either;
+- ``node_stale_s``, where its node's heartbeat stopped: what is silent for so long then is given up at once;
 - ``quiet_s`` of the attempt, at a peer: two minutes; where tools are offered, what it takes to write the
   longest call of one, which engines keep to themselves until it is whole (core.silence).
 
@@ -50,11 +50,14 @@ class Silence:
         self._gone_s = limits.gone_s
         self._quiet_s = quiet_s
         self._is_up = is_up
+        self._flows_s = limits.node_stale_s
+        self._is_node_lost = False
         self._heard_at = asyncio.get_running_loop().time()
         self._timer: asyncio.TimerHandle | None = None
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> "Silence":
         self._look()
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -62,18 +65,33 @@ class Silence:
         if self._timer is not None:
             self._timer.cancel()
 
+    def goes_on(self) -> bool:
+        """Whether it flows although its node is said to be lost; it is broken off when it stops to flow.
+
+        A heartbeat may be late where a stream is not, and is another connection.
+        """
+        self._is_node_lost = self._silent_s() < self._flows_s
+        if self._is_node_lost and self._timer is not None:
+            self._timer.cancel()
+            self._look()
+        return self._is_node_lost
+
+    def _silent_s(self) -> float:
+        return asyncio.get_running_loop().time() - max(self._heard_at, self._reply.heard_at)
+
     def _look(self) -> None:
         """See whether it still goes on; again when it could have been silent for too long."""
         loop = asyncio.get_running_loop()
         if self._downstream.buffered() > 0:
             self._heard_at = loop.time()  # the client is slow; meanwhile nothing may be read for it
-        silent_s = loop.time() - max(self._heard_at, self._reply.heard_at)
-        if silent_s >= self._quiet_s or (silent_s >= self._gone_s and not self._is_up()):
+        silent_s = self._silent_s()
+        limits_s = [self._quiet_s, self._flows_s if self._is_node_lost else self._gone_s]
+        if silent_s >= limits_s[0] or (silent_s >= limits_s[1] and (self._is_node_lost or not self._is_up())):
             late = f"Nothing of the reply came for {silent_s:.0f} s. Send the request again."
             self._reply.fail(ReplyTruncated(late))
             return
-        due = [limit - silent_s for limit in (self._gone_s, self._quiet_s) if limit > silent_s]
-        self._timer = loop.call_later(max(min([*due, self._gone_s]), _LEAST_S), self._look)
+        due = [limit_s - silent_s for limit_s in limits_s if limit_s > silent_s]
+        self._timer = loop.call_later(max(min([*due, limits_s[1]]), _LEAST_S), self._look)
 
 
 class End:

@@ -113,11 +113,8 @@ def test_a_reply_that_breaks_off(then: str, everything: Everything) -> None:
 
     async def main() -> None:
         end = then if then in ("close", "reset") else "hang"
-        async with beside_peer(scripts.raw(scripts.chunked_head(), scripts.chunk(SPOKEN), then=end)) as (
-            node,
-            _,
-            _peer,
-        ):
+        script = scripts.raw(scripts.chunked_head(), scripts.chunk(SPOKEN), then=end)
+        async with beside_peer(script, limits=Limits(node_stale_s=0.1)) as (node, _, _peer):
             async with await RawClient.open(node.port) as client:
                 await client.send(SENT)
                 reply = await client.head()

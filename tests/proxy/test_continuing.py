@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from pairproxy.config import Limits
 from pairproxy.core.models import Outcome
 from pairproxy.core.rules import Rules
 from tests.core.dialects.test_splicing import text_of
@@ -86,7 +87,7 @@ def test_a_node_that_falls_silent_is_gone_on_from_when_its_heartbeat_is_lost() -
             FakeEngine(cluster.script) as theirs,
             Node(his, name="ben", engine_kind="embedded", continues=True) as ben,
             Node(theirs, name="carla", engine_kind="embedded", continues=True) as carla,
-            Node(theirs, rules=Rules(continuation=True), models=()) as anna,
+            Node(theirs, rules=Rules(continuation=True), models=(), limits=Limits(node_stale_s=0.1)) as anna,
         ):
             await anna.pair(ben)
             await anna.pair(carla)

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from pairproxy.config import Limits
 from pairproxy.core.commands import Command
 from pairproxy.core.events import Event, FirstByteReceived, RequestArrived
 from pairproxy.core.models import Outcome
@@ -111,7 +112,8 @@ def test_a_node_lost_in_the_middle_ends_the_stream(path: str) -> None:
 
     async def main() -> None:
         head, word = (PLAIN, WORD) if path == CHAT else (STREAM, SSE_WORD)
-        async with beside_peer(scripts.raw(head, scripts.chunk(word), then="hang")) as (node, engine, peer):
+        script, limits = scripts.raw(head, scripts.chunk(word), then="hang"), Limits(node_stale_s=0.1)
+        async with beside_peer(script, limits=limits) as (node, engine, peer):
             async with await RawClient.open(node.port) as client:
                 await client.send(request(f"POST {path} HTTP/1.1"))
                 reply = await client.head()

@@ -28,7 +28,7 @@ from tests.support.node import Node
 from tests.support.raw_client import RawClient, RawReply, request
 from tests.support.running import run_async
 
-QUICK = Limits(quiet_s=0.2, gone_s=0.1)
+QUICK = Limits(quiet_s=0.2, gone_s=0.1, node_stale_s=0.1)
 
 
 def assert_broken_off(reply: RawReply, path: str, words: int = 2) -> None:
@@ -195,10 +195,11 @@ def test_an_engine_of_this_machine_passes_as_it_is(path: str) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_node_whose_heartbeat_stops_ends_the_stream(path: str) -> None:
-    """F9, F10: at once, as soon as it is known."""
+    """F9, F10: as soon as it is known, where the stream is silent as well."""
 
     async def main() -> None:
-        async with failing("peer", scripts.raw(begun(path), then="hang")) as (node, peer, other):
+        script = scripts.raw(begun(path), then="hang")
+        async with failing("peer", script, limits=QUICK) as (node, peer, other):
             asking = asyncio.create_task(ask(node, path))
             await eventually(lambda: any(one.first_byte_at is not None for one in node.scheduler.running))
             node.lose(BEN)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -27,11 +28,15 @@ CANARY = "CANARY-90ab"
 
 @contextlib.asynccontextmanager
 async def beside_peer(
-    there: Script, here: Script = HERE
+    there: Script, here: Script = HERE, **options: Any
 ) -> AsyncIterator[tuple[Node, FakeEngine, FakeEngine]]:
     """A node before its own engine and a raw peer that is chosen first: (node, engine, peer)."""
     context = tls.server_context(BEN, [identity("anna").certificate])
-    async with FakeEngine(here) as engine, FakeEngine(there, tls=context) as peer, Node(engine) as node:
+    async with (
+        FakeEngine(here) as engine,
+        FakeEngine(there, tls=context) as peer,
+        Node(engine, **options) as node,
+    ):
         node.reach(BEN, peer.port)
         node.hear_of(BEN, rates=MUCH_FASTER)
         yield node, engine, peer

@@ -17,6 +17,7 @@ from tests.support.bad_replies import (
     KINDS,
     LASTS,
     WHOLE,
+    WORDS,
     alone,
     ask,
     begun,
@@ -51,6 +52,40 @@ def test_an_engine_that_does_not_answer_its_node_either_is_given_up() -> None:
             assert (await client.chunk(reply)).startswith(b'{"error":"')
             assert await client.end() == b""
             await engine.connections[0].peer_left()
+            (record,) = await node.recorded()
+            assert record.outcome is Outcome.TRUNCATED
+
+    run_async(main())
+
+
+def test_a_stream_that_flows_outlives_the_heartbeat_of_its_node() -> None:
+    """F40: a heartbeat may be late; what comes goes on to the client, until it stops to come."""
+
+    async def main() -> None:
+        stop = asyncio.Event()
+
+        async def script(_: ParsedRequest, connection: EngineConnection) -> None:
+            await connection.send(begun(CHAT))
+            while not stop.is_set():
+                await connection.send(scripts.chunk(WORDS[CHAT]), gap_s=0.01)
+            await connection.peer_left()
+
+        limits = Limits(node_stale_s=0.5)
+        async with (
+            failing("peer", script, limits=limits) as (node, peer, _),
+            await RawClient.open(node.port) as client,
+        ):
+            await client.send(request(f"POST {CHAT} HTTP/1.1", body_of(CHAT)))
+            reply = await client.head()
+            await client.chunk(reply)
+            node.lose(BEN)
+            for _number in range(50):
+                assert await client.chunk(reply) == WORDS[CHAT]
+            stop.set()
+            while (line := await client.chunk(reply)) == WORDS[CHAT]:
+                pass
+            assert line.startswith(b'{"error":"')
+            await peer.connections[0].peer_left()
             (record,) = await node.recorded()
             assert record.outcome is Outcome.TRUNCATED
 
