@@ -185,6 +185,13 @@ def test_every_test_that_a_page_names_exists(page: str) -> None:
     assert not missing
 
 
+def test_every_fault_names_a_test() -> None:
+    """Each of F1-F45 is a row of docs/faults.md, in order, and is shown by one test at least."""
+    rows = [line for line in read(ROOT / "docs" / "faults.md").splitlines() if line.startswith("| F")]
+    assert [row.split(" ")[1] for row in rows] == [f"F{number}" for number in range(1, 46)]
+    assert not [row for row in rows if not NAMED_TEST.search(row)]
+
+
 def test_every_threat_names_a_test() -> None:
     """Each row of the table of docs/security.md is shown by one at least, and so is each row of group G."""
     page = read(ROOT / "docs" / "security.md")
