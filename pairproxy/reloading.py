@@ -30,6 +30,8 @@ LIVE = frozenset(
         "routing.local_only",
         "limits.attempts",
         "limits.node_stale_s",
+        "limits.stuck_s",
+        "limits.quiet_s",
         "log.level",
         "debug.headers",
     )
