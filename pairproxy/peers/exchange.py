@@ -23,7 +23,7 @@ from pairproxy.core.models import NodeId
 from pairproxy.core.prefix_news import ToldTo
 from pairproxy.core.scheduler import PROTOCOL, Scheduler
 from pairproxy.interfaces import STATE_PATH
-from pairproxy.peers.hearing import Budget, Newest
+from pairproxy.peers.hearing import READING_S_PER_BYTE, Budget, Newest
 from pairproxy.upstreams import Outgoing, Reply, Upstream
 
 COALESCE_S = 0.05  # a burst of events is one document
@@ -187,9 +187,9 @@ async def subscribe(
                     return
                 began = worked()
                 yield read_document(line, peer)  # what the reader does with it counts, too
-                pause_s = budget.spend(worked() - began, now())
+                pause_s = budget.spend(worked() - began + len(line) * READING_S_PER_BYTE, now())
+                await asyncio.sleep(pause_s)  # 0, too: others have their turn between two documents
                 if pause_s:
-                    await asyncio.sleep(pause_s)
                     newest.skip()
     finally:
         reply.abandon()

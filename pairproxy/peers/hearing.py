@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 
 SHARE = 0.25  # of one core, for one peer: five milliseconds of planning for each of fifty documents a second
 CREDIT_S = 0.5  # of work at once: a burst of them
+READING_S_PER_BYTE = 5e-9  # taking a stream apart, TLS included: 200 MB/s; the reader's clock does not see it
 BEHIND = 32  # lines that may wait before the older ones are passed over
 PASSED_OVER_S = 0.002  # of reading nothing for each line that was: five hundred a second are read at most
 PASSED_BYTES_PER_S = 4 * 1024 * 1024  # the same for large ones: what TLS takes apart in a few milliseconds
