@@ -131,7 +131,7 @@ class Peering:
             self._follow(link)
         spawn("addresses", restarting("addresses", self._memory.run))
         snapshot = frozenset if self._settings.peers.loopback else snapshot_of_links
-        network = NetworkWatch(self.book.network_changed, snapshot=snapshot)
+        network = NetworkWatch(self.book.network_changed, self._look_anew, snapshot=snapshot)
         spawn("network", restarting("network", network.run))
         self._discover()
 
@@ -211,6 +211,11 @@ class Peering:
     def _follow(self, link: PeerLink) -> None:
         name = f"peer {link.name}"
         self._following[link.node] = self._spawn(name, restarting(name, link.run))
+
+    def _look_anew(self) -> None:
+        """Ask everybody by mDNS: what was announced while this machine slept was missed."""
+        if self._discovery is not None:
+            self._discovery.refresh()
 
     def _discover(self) -> None:
         if not self._settings.peers.discovery or self.peer_port is None or self._discovery is not None:

@@ -24,13 +24,15 @@ class NetworkWatch:
     def __init__(
         self,
         changed: Changed,
+        woke: Callable[[], None] = lambda: None,
         *,
         watch_s: float = WATCH_S,
         clock: Clock | None = None,
         wall: Callable[[], float] = time.time,
         snapshot: Callable[[], frozenset[links.Link]] = links.snapshot,
     ) -> None:
-        self._changed = changed
+        """``woke`` is told of sleeps alone, after ``changed``."""
+        self._changed, self._woke = changed, woke
         self._watch_s = watch_s
         self._clock = clock or MonotonicClock()
         self._wall = wall
@@ -38,19 +40,23 @@ class NetworkWatch:
 
     async def run(self) -> None:
         """Watch until cancelled."""
+        has_slept = False
         while True:
             here = await asyncio.to_thread(self._snapshot)
             self._changed(here)
-            await self._until_changed(here)
+            if has_slept:
+                self._woke()
+            has_slept = await self._until_changed(here)
 
-    async def _until_changed(self, here: frozenset[links.Link]) -> None:
-        looked_at = self._clock.now()
-        watch = links.Watch(here, looked_at, self._wall(), float("inf"))
+    async def _until_changed(self, here: frozenset[links.Link]) -> bool:
+        """Return when something changed; whether it was a sleep."""
+        looked_at, wall = self._clock.now(), self._wall()
+        watch, drift = links.Watch(here, looked_at, wall, float("inf")), wall - looked_at
         while True:
             await asyncio.sleep(self._watch_s * random.uniform(1 - JITTER, 1))
-            here, now = await asyncio.to_thread(self._snapshot), self._clock.now()
+            here, now, wall = await asyncio.to_thread(self._snapshot), self._clock.now(), self._wall()
             # A process that was stopped (a laptop's sleep on some systems, SIGSTOP) finds both clocks ahead.
             was_stopped = now - looked_at > links.SLEPT_S + self._watch_s
             looked_at = now
-            if was_stopped or watch.is_stale(here, now, self._wall()):
-                return
+            if was_stopped or watch.is_stale(here, now, wall):
+                return was_stopped or abs(wall - now - drift) > links.SLEPT_S

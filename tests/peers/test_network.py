@@ -22,11 +22,15 @@ class World:
         self.offset = 0.0
         self.links = HOME
         self.told: list[frozenset[Link]] = []
+        self.wakes = 0
         self.looks = 0
 
     def snapshot(self) -> frozenset[Link]:
         self.looks += 1
         return self.links
+
+    def wake(self) -> None:
+        self.wakes += 1
 
     async def looked(self) -> None:
         """Wait until it has looked twice more: once may have been under way."""
@@ -36,6 +40,7 @@ class World:
     def watch(self) -> NetworkWatch:
         return NetworkWatch(
             self.told.append,
+            self.wake,
             watch_s=0.005,
             clock=self.clock,
             wall=lambda: self.clock.time + self.offset,
@@ -62,6 +67,7 @@ def test_it_tells_once_what_makes_connections_doubtful(what: str) -> None:
         await world.looked()
         running.cancel()
         await asyncio.wait([running])
+        assert world.wakes == (what != "change")
         return world.told
 
     assert run_async(scene()) == [HOME, WORK if what == "change" else HOME]
