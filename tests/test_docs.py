@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
 import pairproxy
 import pairproxy.cli
@@ -41,11 +42,11 @@ def read(path: Path) -> str:
 
 def help_of(*command: str) -> str:
     """What a command's --help prints, without colour or wrapping."""
-    surroundings = {**os.environ, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "200"}
-    line = [sys.executable, "-m", "pairproxy", *command, "--help"]
-    done = subprocess.run(line, cwd=ROOT, env=surroundings, capture_output=True, text=True, timeout=30)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    surroundings = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "200"}
+    arguments = [*command, "--help"]
+    done = CliRunner().invoke(pairproxy.cli.app, arguments, prog_name="pairproxy", env=surroundings)
+    assert done.exit_code == 0, done.output
+    return done.output
 
 
 def commands() -> list[str]:

@@ -80,6 +80,7 @@ def test_a_python_below_a_name_with_a_space(project: Path, path: Path, tmp_path:
     assert f"{chosen} comes without venv" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_line_with_the_cause_is_shown(project: Path, path: Path) -> None:
     """Without an index the advice is not about the network, and pip's own error stands above it."""
     add_python(path)

@@ -152,7 +152,7 @@ def test_a_node_killed_before_its_first_byte_loses_no_request(daemons: Daemons) 
     assert [record.outcome for record in records_of(a, "kill", 2)] == ["done", "done"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGKILL, marks=pytest.mark.slow), signal.SIGSTOP])
 def test_a_node_lost_in_mid_stream_ends_its_reply_honestly(daemons: Daemons, number: signal.Signals) -> None:
     """Killed or silent: the client gets the text so far and an error line, and no end that looks whole."""
     limits, peers = {"node_lost_s": 1.0}, {"state_interval_s": 0.25}
@@ -249,7 +249,9 @@ def test_local_only_uses_no_other_node(daemons: Daemons) -> None:
     assert [reply.node for reply in at_once(a, "local", 3, tokens=16)] == [a.id] * 3
 
 
-@pytest.mark.parametrize(("policy", "slow"), [("fastest-finish", 0), ("least-busy", 1)])
+@pytest.mark.parametrize(
+    ("policy", "slow"), [("fastest-finish", 0), pytest.param("least-busy", 1, marks=pytest.mark.slow)]
+)
 def test_unequal_nodes(daemons: Daemons, policy: str, slow: int) -> None:
     """Six times 0.1 s are done sooner than once 0.8 s: counting sends one to the slow node, seconds none."""
     a, b = pair_of(

@@ -82,6 +82,7 @@ def at_once(node: Node, path: str, count: int) -> list[Got]:
         return [future.result() for future in futures]
 
 
+@pytest.mark.slow
 def test_openai_requests_spread_over_both_kinds_and_ollamas_stay_with_ollama(daemons: Daemons) -> None:
     """By an alias a vLLM serves the model of an Ollama elsewhere; what only Ollama speaks stays with it."""
     with in_thread(ollama("a" * 64)) as ours, in_thread(vllm()) as theirs:

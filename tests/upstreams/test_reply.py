@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from pairproxy.core.errors import BrokenReply, ReplyTruncated
-from pairproxy.upstreams import Outgoing
+from pairproxy.upstreams import Outgoing, pool
 from tests.support import engine_scripts as scripts
 from tests.support.engine_scripts import LAST_CHUNK, chunk, chunked_head, endless, head, raw
 from tests.support.fake_engine import EngineConnection, ParsedRequest, eventually
@@ -213,8 +213,9 @@ def test_what_the_clients_side_raises_ends_the_relay() -> None:
     run_async(talk())
 
 
-def test_a_body_can_be_read_whole_up_to_a_limit() -> None:
+def test_a_body_can_be_read_whole_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """read() decodes; one byte too many is an error and the connection is dropped."""
+    monkeypatch.setattr(pool, "IDLE_S", 0.05)
 
     async def talk() -> None:
         async with serving(

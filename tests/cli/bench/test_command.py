@@ -5,6 +5,7 @@ import pytest
 from tests.support.command import here, pairproxy
 
 
+@pytest.mark.slow
 def test_json_is_one_document_and_nothing_else() -> None:
     """Machines read it as it is: each policy, the bounds, exit status 0."""
     done = pairproxy(

@@ -60,6 +60,7 @@ def temporary(tmp_path: Path) -> Iterator[Path]:
             process.kill()
 
 
+@pytest.mark.slow
 def test_json_is_one_document_on_standard_output_and_nothing_else() -> None:
     """Machines can read it as it is: every key that was promised, a text for every request, exit status 0."""
     done = pairproxy("demo", *SHORT, "--json")
@@ -72,7 +73,11 @@ def test_json_is_one_document_on_standard_output_and_nothing_else() -> None:
 
 @pytest.mark.parametrize(
     ("number", "status"),
-    [(signal.SIGINT, 130), (signal.SIGTERM, 143), pytest.param(signal.SIGHUP, 143, marks=pytest.mark.slow)],
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 143, marks=pytest.mark.slow),
+    ],
 )
 def test_a_signal_in_the_middle_leaves_nothing(temporary: Path, number: signal.Signals, status: int) -> None:
     """Ctrl-C, a service manager, a closed terminal: all that it started is gone, without a traceback."""
