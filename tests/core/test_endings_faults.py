@@ -7,7 +7,7 @@ import pytest
 from pairproxy.core.avoidance import AVOID_FIRST_S
 from pairproxy.core.commands import Command
 from pairproxy.core.errors import BrokenReply, PairproxyError, QueueTimeout, Unreachable, UpstreamBusy
-from pairproxy.core.models import NodeId, Outcome
+from pairproxy.core.models import ModelName, NodeId, Outcome
 from pairproxy.core.queue import FULL_S
 from pairproxy.core.rules import Rules
 from tests.core.told import FAST, SLOW, A, B, C, Told, ask, at, document, refused, sent
@@ -113,3 +113,17 @@ def test_a_peer_whose_replies_break_off_is_avoided_for_a_growing_time() -> None:
         told.at += left_alone_s - 0.5
         assert told.scheduler._knows.avoidance.is_avoided(at(B), told.at)
         assert not told.scheduler._knows.avoidance.is_avoided(at(B), told.at + 0.5)
+
+
+def test_a_peer_that_has_the_model_no_more_is_not_asked_for_it_again() -> None:
+    """F12: its inventory was old; until the next one others are preferred, from then on it is no place."""
+    told = Told(speed=SLOW)
+    told.hears(document(B, rates=FAST))
+    assert sent(told.arrives(ask("r"))) == [("r", B)]
+    assert sent(told.fails("r", BrokenReply("It has no such model."))) == [("r", A)]
+    told.finishes("r", 2)
+    assert sent(told.arrives(ask("s"))) == [("s", A)]
+    told.finishes("s")
+    told.at += 10.0
+    told.hears(document(B, rates=FAST, model=ModelName("other:latest"), sequence=2))
+    assert sent(told.arrives(ask("t"))) == [("t", A)]

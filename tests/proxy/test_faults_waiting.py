@@ -50,6 +50,7 @@ def test_when_all_are_busy_requests_wait_here(
     run_async(main())
 
 
+@pytest.mark.slow
 def test_the_retry_after_of_an_engine_is_respected() -> None:
     """F11: who says "in two seconds" is asked again after two seconds, by one, and then by all."""
 
@@ -98,7 +99,7 @@ def test_an_engine_that_stays_away_is_not_waited_for_longer(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F18: then 503, and when to come again."""
-    monkeypatch.setattr(queue, "NOWHERE_S", 0.7)
+    monkeypatch.setattr(queue, "NOWHERE_S", 0.3)
 
     async def main() -> None:
         async with alone("engine", GOOD) as (node, engine):
