@@ -1,12 +1,8 @@
 """Opening a TCP connection, and the socket options that differ between platforms."""
 
 import asyncio
-import errno
-import logging
 import socket
 from typing import Any
-
-_log = logging.getLogger(__name__)
 
 KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES = 5, 2, 3  # a vanished host is noticed in 11 s
 USER_TIMEOUT_MS = 10_000  # sent bytes unacknowledged for so long: the cable is out
@@ -28,6 +24,16 @@ async def open_socket(host: str, port: int, *, is_peer: bool) -> socket.socket:
     raise failure
 
 
+def give_away(sock: socket.socket) -> None:
+    """Leave a socket to the transport that was made of it, or that failed to be: that one closes it, once.
+
+    uvloop forgets to take it from who made it where the connection is lost before create_connection returns.
+    The descriptor was closed a second time then, with the number of somebody else's connection.
+    """
+    if type(asyncio.get_running_loop()).__module__.startswith("uvloop"):
+        sock.detach()
+
+
 def _with_zone(address: tuple[Any, ...]) -> tuple[Any, ...]:
     """Write the zone of a link-local address into its host: uvloop takes no notice of the number."""
     host, port, *others = address
@@ -39,10 +45,6 @@ async def _connect(sock: socket.socket, address: tuple[Any, ...], is_peer: bool)
         sock.setblocking(False)
         _set_options(sock, is_peer)
         await asyncio.get_running_loop().sock_connect(sock, address)
-    except RuntimeError as error:  # uvloop: the descriptor is a transport's, under which somebody closed it
-        sock.detach()  # whoever has that transport will close it; twice would hit a third one
-        _log.warning("a connection was closed behind its back, please report it: %s", error)
-        raise OSError(errno.EBADF, str(error)) from None
     except BaseException:
         sock.close()
         raise

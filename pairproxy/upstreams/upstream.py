@@ -12,7 +12,7 @@ from pairproxy.upstreams.connection import Address, Connection
 from pairproxy.upstreams.outgoing import INLINE_BODY_BYTES, Outgoing, request_head, upload
 from pairproxy.upstreams.pool import REQUESTS, IdlePool
 from pairproxy.upstreams.reply import Reply
-from pairproxy.upstreams.sockets import open_socket
+from pairproxy.upstreams.sockets import give_away, open_socket
 
 HANDSHAKE_S = 5.0  # TLS over a LAN takes 5 ms; a busy single-board computer 300
 
@@ -190,7 +190,11 @@ class Upstream:
         except ssl.SSLError:
             raise _not_the_pair(who) from None
         except OSError:
-            raise Unreachable(f"{who} broke off the handshake. See what runs there.") from None
+            raise _broke_off(who) from None
+        finally:
+            give_away(sock)
+        if not connection.is_usable:  # it was lost before anybody could be told
+            raise _broke_off(who)
 
     def _refuse_if_closed(self, who: str) -> None:
         if self._is_closed:
@@ -241,6 +245,10 @@ async def _upload_until_answered(reply: Reply, connection: Connection, outgoing:
 
 def _who(address: Address) -> str:
     return host_header(address).decode()
+
+
+def _broke_off(who: str) -> Unreachable:
+    return Unreachable(f"{who} broke off the handshake. See what runs there.")
 
 
 def _not_the_pair(who: str) -> NotTrusted:

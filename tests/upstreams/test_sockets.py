@@ -3,14 +3,23 @@
 import asyncio
 import contextlib
 import errno
-import os
 import socket
+import struct
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from pairproxy.config import Limits
+from pairproxy.core.errors import PairproxyError
+from pairproxy.security import tls
+from pairproxy.upstreams import Upstream
+from pairproxy.upstreams import upstream as upstream_module
 from pairproxy.upstreams.sockets import USER_TIMEOUT_MS, open_socket
+from tests.support.fake_engine import eventually
+from tests.support.node import Address
+from tests.support.node import identity as own
 from tests.support.running import run_async
 
 
@@ -92,27 +101,40 @@ def test_a_link_local_address_keeps_its_zone(new_loop: Callable[[], asyncio.Abst
         assert failure is None or failure.errno not in (errno.EINVAL, None)
 
 
-def test_a_descriptor_that_another_connection_lost_is_not_taken(caplog: pytest.LogCaptureFixture) -> None:
-    """uvloop refuses it by an error of its own: that way failed, and nothing is closed twice."""
-    uvloop = pytest.importorskip("uvloop")
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_a_connection_that_is_reset_at_once_is_closed_once(
+    loop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody keeps the number of a descriptor that is closed: it may be another connection's by then."""
+    sockets: list[socket.socket] = []
+
+    async def recorded(*where: Any, is_peer: bool) -> socket.socket:
+        sockets.append(await open_socket(*where, is_peer=is_peer))
+        return sockets[-1]
+
+    def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        sock = writer.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
 
     async def scene() -> None:
-        loop = asyncio.get_running_loop()
-        server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
-        where = server.sockets[0].getsockname()
-        transport, _ = await loop.create_connection(asyncio.Protocol, *where)
-        lost = transport.get_extra_info("socket").fileno()
-        fillers: list[int] = []
-        while not fillers or fillers[-1] < lost:
-            fillers.append(os.dup(0))
-        os.close(lost)
-        with pytest.raises(OSError, match="is used by transport"):
-            await open_socket(*where, is_peer=False)
-        os.fstat(lost)  # it is still open, for that transport to close
-        transport.abort()
+        server = await asyncio.start_server(reset, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        who = own("anna")
+        context = tls.client_context(who, who.certificate)
+        for number in range(60):
+            upstream = Upstream(
+                Address(server.sockets[0].getsockname()[1]),
+                limits=Limits(),
+                tls=context if number % 2 else None,
+            )
+            with contextlib.suppress(PairproxyError):
+                await upstream.fetch("GET", "/", limit_bytes=10, timeout_s=5.0)
+            await upstream.close()
         server.close()
-        for filler in fillers:
-            os.close(filler)
+        await eventually(lambda: all(sock.fileno() == -1 for sock in sockets))
 
-    run_async(scene(), loop_factory=uvloop.new_event_loop)
-    assert "closed behind its back" in caplog.text
+    monkeypatch.setattr(upstream_module, "open_socket", recorded)
+    factory = pytest.importorskip("uvloop").new_event_loop if loop == "uvloop" else asyncio.new_event_loop
+    run_async(scene(), loop_factory=factory)
+    assert len(sockets) >= 60
