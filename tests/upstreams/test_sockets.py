@@ -124,7 +124,7 @@ def test_a_connection_that_is_reset_at_once_is_closed_once(
         context = tls.client_context(who, who.certificate)
         for number in range(60):
             upstream = Upstream(
-                Address(server.sockets[0].getsockname()[1]),
+                Address(port),
                 limits=Limits(),
                 tls=context if number % 2 else None,
             )
