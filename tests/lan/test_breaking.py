@@ -104,18 +104,23 @@ def test_a_node_is_lost_in_the_middle_of_a_burst(network: Network, told: Told, w
 
 
 @pytest.mark.slow
-def test_one_direction_is_lost_in_the_middle_of_a_burst(network: Network, told: Told) -> None:
-    """F40: nothing of ben's arrives at anna any more, though ben hears her; each acts on what it hears."""
+@pytest.mark.parametrize("is_heard", [False, True], ids=["F40 from ben to anna", "F40 from anna to ben"])
+def test_one_direction_is_lost_in_the_middle_of_a_burst(network: Network, told: Told, is_heard: bool) -> None:
+    """F40: what one says does not arrive at the other, though the way back is open; both work on."""
     daemons, (anna, ben, cara) = trio(network)
-    burst = on_all(anna, ben, cara)
+    burst = on_all(anna, ben, cara, tokens=200)
     began_at = time.monotonic()
-    daemons.lan.block(ben.here, anna.here)
+    if is_heard:
+        daemons.lan.block(anna.here, ben.here)
+    else:
+        daemons.lan.block(ben.here, anna.here)
     noticed_s = until_gone(anna, ben, began_at)
     assert cara.view_of(ben).is_up, "cara hears both"
     seen = burst.seen()
-    told(Figure("F40 one-way partition", seen.asked, seen.whole, seen.broken, seen.lost, noticed_s))
+    what = "F40 anna is not heard by ben" if is_heard else "F40 ben is not heard by anna"
+    told(Figure(what, seen.asked, seen.whole, seen.broken, seen.lost, noticed_s))
     assert seen.lost == 0
-    assert seen.broken == 1
+    assert seen.broken <= 1, "what ben was writing, and nothing else"
     theirs = Burst(ben, "theirs").send(3)
     assert theirs.seen().whole == 3, "ben works on, with cara or alone"
     daemons.lan.heal()

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.lan.conftest import may_be_skipped
 from tests.support.daemons import until
-from tests.support.lan import Lan
+from tests.support.lan import Lan, lacking
 from tests.support.lan_host import Host, LanError
 
 PORT = 5000
@@ -120,6 +121,14 @@ def is_running(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_what_is_missing_is_named_and_fails_in_ci() -> None:
+    """Both packages by their names; in CI only a kernel that refuses is a reason to skip."""
+    assert lacking("") == "a LAN needs the packages iproute2 and nftables"
+    assert may_be_skipped({}, kernel_is_capable=True)
+    assert may_be_skipped({"CI": "true"}, kernel_is_capable=False)
+    assert not may_be_skipped({"CI": "true"}, kernel_is_capable=True)
 
 
 def test_a_lan_is_made_in_a_moment() -> None:

@@ -39,9 +39,13 @@ def missing() -> str | None:
         return "a LAN of network namespaces needs Linux"
     if reason := _kernel_refuses():
         return reason
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    lacking = [package for program, package in PROGRAMS.items() if not shutil.which(program, path=path)]
-    return f"a LAN needs the packages {' and '.join(lacking)}" if lacking else None
+    return lacking(f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+
+
+def lacking(path: str) -> str | None:
+    """Which packages are missing where programs are looked for in ``path``, as a sentence."""
+    packages = [package for program, package in PROGRAMS.items() if not shutil.which(program, path=path)]
+    return f"a LAN needs the packages {' and '.join(packages)}" if packages else None
 
 
 @functools.cache
