@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pairproxy.api.client import DAEMON_FILE, read_daemon_file
+from pairproxy.api.client import DAEMON_FILE, get_report, get_status, read_daemon_file, trust_changed
 from pairproxy.api.schema import DaemonFile
 from pairproxy.cli.demo.cluster import pair
 from pairproxy.config import (
@@ -113,6 +113,26 @@ def test_its_file_tells_where_it_is_and_only_to_its_owner(home: Path) -> None:
             assert stat.S_IMODE((home / DAEMON_FILE).stat().st_mode) == 0o600
 
     run_async(scene())
+
+
+def test_the_token_for_changes_is_in_its_file_and_nowhere_else(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """New with each start; what anybody may ask for, and the log, do not hold it."""
+
+    async def life() -> str:
+        async with running(home) as (_, file):
+            await asyncio.to_thread(trust_changed, home)
+            told = [await asyncio.to_thread(get, home) for get in (get_status, get_report)]
+            assert file.token not in repr(told)
+        return file.token
+
+    with caplog.at_level("DEBUG"):
+        first, second = run_async(life()), run_async(life())
+    assert len(first) >= 43  # 256 bits
+    assert first != second
+    assert first not in caplog.text
+    assert second not in caplog.text
 
 
 def test_the_peer_port_is_closed_until_somebody_is_paired(home: Path, tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ def test_nobody_is_forgotten_by_a_word_that_means_nobody(home: Path, ben: Identi
     assert len(store.peers()) == 1
 
 
+@pytest.mark.slow  # its halves are in tests/test_peering_revoking.py and tests/peers/test_link.py
 def test_two_daemons_part_at_once_and_both_say_so(tmp_path: Path) -> None:
     """F3, F41: the one that forgot knows the other no more; the other shows why, and what to do."""
     with Daemons(tmp_path) as daemons:

@@ -64,6 +64,7 @@ def test_what_contradicts_itself_is_wrong_usage(home: Path, ben: Identity, optio
     assert told(home)["slots"] is None
 
 
+@pytest.mark.slow  # what a peer sees is in tests/core/test_rights.py
 def test_a_daemon_goes_by_them_at_once(tmp_path: Path) -> None:
     """The peer sees the share, or nothing of a model that it may not use, without a restart."""
     with Daemons(tmp_path) as daemons:

@@ -199,3 +199,34 @@ def test_the_document_for_a_peer_follows_its_rights() -> None:
     assert document().catalogue == document(C).catalogue  # nothing is listed
     node.tell(RightsChanged(node.at, {}))
     assert [one.slots for one in document().engines] == [3]
+
+
+@given(
+    share=st.integers(1, 3),
+    steps=st.lists(st.sampled_from(["b", "c", "own", "end", "share", "no share"]), max_size=60),
+)
+def test_a_peer_never_holds_more_than_its_share(share: int, steps: list[str]) -> None:
+    """Whatever comes and ends in whatever order; its document never offers it more than is left."""
+    node = told(4, {B: Rights(slots=share)})
+    most: int | None = share
+    held_before = 0
+    for number, step in enumerate(steps):
+        node.at += 0.1
+        if step in ("b", "c"):
+            node.arrives(guest(f"{step}{number}", B if step == "b" else C))
+        elif step == "own":
+            node.arrives(ask(f"own{number}"))
+        elif step == "end" and (running := [*node.scheduler.running]):
+            node.finishes(running[0].attempt.request, running[0].attempt.number)
+        elif "share" in step:
+            most = share if step == "share" else None
+            node.tell(RightsChanged(node.at, {B: Rights(slots=most)}))
+        held = sum(one.request.origin == B for one in node.scheduler.running)
+        (state,) = node.scheduler.document_for(B, "epoch", number, "a", node.at).engines
+        assert len(node.scheduler.running) <= 4
+        assert state.yours == held
+        if most is not None:
+            assert state.slots - state.in_flight <= max(most - held, 0)
+            if step == "b":
+                assert held <= max(most, held_before)
+        held_before = held
