@@ -72,6 +72,7 @@ class Peering:
             lambda certificate: tls.client_context(identity, certificate),
             settings.limits,
             self._memory,
+            lambda short: any(record.node.startswith(short) for record in trust.peers()),
         )
         interval_s, came_from = settings.peers.state_interval_s, self.book.came_from
         self._publisher = Publisher(scheduler, name, dispatcher.now, interval_s, came_from)

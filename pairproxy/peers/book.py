@@ -41,13 +41,18 @@ class PeerBook:
         tls_for: TlsFor,
         limits: Limits,
         memory: AddressMemory | None = None,
+        is_peer: Callable[[str], bool] = lambda short: False,
     ) -> None:
-        """``memory`` keeps where peers proved their keys; without one nothing outlives the daemon."""
+        """``memory`` keeps where peers proved their keys; without one nothing outlives the daemon.
+
+        ``is_peer`` knows those peers too that may use this node and are not used by it: they have no link.
+        """
         self._tell = tell
         self._now = now
         self._tls_for = tls_for
         self._limits = limits
         self._memory = memory
+        self._is_peer = is_peer
         self._links: dict[NodeId, PeerLink] = {}
         self._unpaired: dict[str, tuple[float, str]] = {}
         self._static: list[Address] = []
@@ -123,7 +128,7 @@ class PeerBook:
 
     def is_paired(self, short: str) -> bool:
         """Whether an announced node is a peer's, if it is who it says."""
-        return self._called(short) is not None
+        return self._called(short) is not None or self._is_peer(short)
 
     def hint(self, short: str, host: str, port: int, source: str) -> None:
         """Somebody announced a node at an address. Whether it is that node, its certificate will tell."""

@@ -71,6 +71,19 @@ def test_strangers_are_bounded_the_oldest_go(book: PeerBook) -> None:
     assert list(book.unpaired)[-1] == "00009999"
 
 
+def test_a_peer_that_is_not_used_is_no_stranger(record: PeerRecord) -> None:
+    """It is paired, though it has no link: nobody is asked to pair with it."""
+
+    def no_link(certificate: bytes) -> ssl.SSLContext:
+        raise AssertionError("nobody is followed here")
+
+    book = PeerBook(lambda event: None, lambda: 0.0, no_link, Limits(), None, record.node.startswith)
+    book.hint(record.node[:8], "10.0.0.7", 11634, "mdns")
+    book.hint("BBBBBBBB", "10.0.0.8", 11634, "mdns")
+    assert [*book.unpaired] == ["BBBBBBBB"]
+    assert book.is_paired(record.node[:8])
+
+
 def test_an_address_from_the_settings_may_be_anybodys(book: PeerBook, record: PeerRecord) -> None:
     """Its certificate will tell whose it is."""
     book.add(record)
