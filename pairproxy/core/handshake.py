@@ -170,6 +170,8 @@ class _Side:
     def _hear_refusal(self, text: bytes) -> Steps:
         word, _, tries = text.partition(b" ")
         known = [reason for reason in Reason if reason.value.encode() == word]
+        if self._transcript and Reason.BUSY in known:
+            known = []  # our confirmation has checked a guess: nobody who is busy would get another one
         tries_left = int(tries) if len(tries) == 1 and tries.isdigit() else None
         return self._end(Failed(known[0] if known else Reason.BROKEN, True, tries_left))
 

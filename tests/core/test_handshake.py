@@ -165,6 +165,17 @@ def test_a_refusal_says_why_and_how_many_tries_are_left() -> None:
         assert joiner.receive(text) == (failed,)
 
 
+def test_busy_is_believed_only_before_the_confirmation() -> None:
+    """H10: afterwards a rogue that says it has checked a guess, and must not be asked anew for that."""
+    told = Conversation()
+    told.joiner.start()
+    told.joiner.receive(b"E" + ToyPake(b"guess").start())
+    assert told.joiner.receive(refusal(Reason.BUSY)) == (Failed(Reason.BROKEN, True, None),)
+    early = Conversation()
+    early.joiner.start()
+    assert early.joiner.receive(refusal(Reason.BUSY)) == (Failed(Reason.BUSY, True, None),)
+
+
 def test_reports_pass_once_both_have_settled() -> None:
     """Before that nothing is told; afterwards a report arrives whole, and a cut changes nothing."""
     told = Conversation()

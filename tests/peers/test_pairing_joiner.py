@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from pairproxy.core.errors import PairingFailed
+from pairproxy.core.handshake_steps import Reason, refusal
 from pairproxy.peers.pairing_frames import read_frame, write_frame
 from pairproxy.peers.pairing_host import opened
 from pairproxy.peers.pairing_joiner import MOST_CANDIDATES, MOST_UNREACHABLE, join
 from pairproxy.peers.pairing_mdns import Candidate
-from pairproxy.security.pairing import Secret, read_secret
+from pairproxy.security.pairing import Secret, Spake, read_secret
 from tests.support.pairing import is_stranger, me_of, wrong
 from tests.support.pairing_table import Table
 
@@ -188,8 +189,6 @@ def test_a_rogue_is_passed_over_and_named(table: Table, tmp_path: Path) -> None:
 
 async def _answer_blindly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """A rogue that goes on without knowing the code: an element, then a confirmation of zeros."""
-    from pairproxy.security.pairing import Spake
-
     await read_frame(reader, 5.0)
     await write_frame(writer, b"E" + Spake(b"a guess", is_host=True).start())
     await read_frame(reader, 5.0)
@@ -212,6 +211,28 @@ def test_at_most_three_impostors_get_a_guess(table: Table) -> None:
 
     table.run(act)
     assert table.is_nothing_kept
+
+
+def test_who_was_told_a_confirmation_cannot_be_busy_to_get_another(table: Table) -> None:
+    """H10: each confirmation checks a guess, so "busy" after one ends the try: one guess a machine."""
+    confirmations: list[bytes | None] = []
+
+    async def ask_again(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_frame(reader, 5.0)
+        await write_frame(writer, b"E" + Spake(b"a guess", is_host=True).start())
+        confirmations.append(await read_frame(reader, 5.0))
+        await write_frame(writer, refusal(Reason.BUSY))
+        writer.close()
+
+    async def act(table: Table) -> None:
+        server = await asyncio.start_server(ask_again, "127.0.0.1", 0)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            with pytest.raises(PairingFailed):
+                await join(table.ben, table.secret, each([port], []), table.told.append)
+
+    table.run(act)
+    assert len(confirmations) == 1
 
 
 def test_addresses_that_do_not_answer_are_bounded(table: Table) -> None:
