@@ -25,6 +25,7 @@ REQUESTS = 1000
 CLIENTS = 20
 LIMIT_S = 280.0
 RSS_BYTES = 200 * 1024 * 1024  # a daemon has about 90 MB
+DESCRIPTORS = 64  # ports, files, a state stream each way, and some connections that idle
 NOTICED_S = 12.0  # twice what is promised: the machine may be busy
 AGREES = {
     End.DONE: {"done"},
@@ -87,6 +88,8 @@ async def at_rest(cluster: Cluster) -> None:
             ),
             f"{name} has closed what others closed",
         )
+        await cluster.until(lambda process=process: process.num_fds() < DESCRIPTORS, "it closed its own")  # type: ignore[misc]
+        life.descriptors = process.num_fds()
         life.rss_bytes = process.memory_info().rss
         assert life.node.children() == []
 
@@ -109,13 +112,15 @@ def told(cluster: Cluster, ended: list[Asked], seconds: float) -> str:
     ends = Counter(one.end for one in ended).most_common()
     kinds = Counter(fault.kind for fault in cluster.faults).most_common()
     noticed = sorted(fault.noticed_s for fault in cluster.faults if fault.noticed_s is not None)
+    lives = cluster.lives.values()
     long = sum(fault.is_long for fault in cluster.faults)
     return (
         f"\nchaos, seed {SEED}: {len(ended)} requests in {seconds:.0f} s: "
         + ", ".join(f"{count} {end}" for end, count in ends)
         + f"\n  {', '.join(f'{count} x {kind}' for kind, count in kinds)}; noticed {len(noticed)} of {long} "
         f"long ones, after {noticed[-1] if noticed else 0.0:.1f} s at worst; "
-        f"{max(life.rss_bytes for life in cluster.lives.values()) / 2**20:.0f} MB at most\n"
+        f"{max(life.rss_bytes for life in lives) / 2**20:.0f} MB and "
+        f"{max(life.descriptors for life in lives)} descriptors at most\n"
         + "".join(f"  {one}\n" for one in ended if one.end in (End.LOST, End.REFUSED))
     )
 

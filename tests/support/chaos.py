@@ -47,6 +47,7 @@ class Life:
     asked: int = 0  # requests that clients sent to it
     records: dict[str, str] = field(default_factory=dict)  # request id -> outcome
     rss_bytes: int = 0
+    descriptors: int = 0
 
 
 class Cluster:
