@@ -183,7 +183,8 @@ def test_no_word_of_a_request_is_shown(book: PeerBook) -> None:
     fields = told.view.report(None)().records[0].__struct_fields__
     assert set(fields) == {
         "request", "node", "engine", "outcome", "arrived_s", "dispatched_s", "first_byte_s", "ended_s",
-        "prompt_tokens", "output_tokens", "attempts", "reason", "model", "cached_tokens", "error", "continued",
+        "prompt_tokens", "output_tokens", "attempts", "reason", "model", "cached_tokens", "error",
+        "continued",
     }  # fmt: skip
 
 
