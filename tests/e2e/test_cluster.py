@@ -155,7 +155,7 @@ def test_a_node_killed_before_its_first_byte_loses_no_request(daemons: Daemons) 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGKILL, marks=pytest.mark.slow), signal.SIGSTOP])
 def test_a_node_lost_in_mid_stream_ends_its_reply_honestly(daemons: Daemons, number: signal.Signals) -> None:
     """Killed or silent: the client gets the text so far and an error line, and no end that looks whole."""
-    limits, peers = {"node_lost_s": 1.0}, {"state_interval_s": 0.25}
+    limits, peers = {"node_lost_s": 1.0, "node_stale_s": 0.75}, {"state_interval_s": 0.25}
     a, b = pair_of(daemons, *[settings(paced={"decode": 50.0}, limits=limits, peers=peers)] * 2)
     asker = Asker(a.port)
     replies = [asker.start(f"{number}", tokens=75) for number in range(2)]

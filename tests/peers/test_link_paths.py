@@ -165,23 +165,6 @@ def test_doubt_is_seen_to_at_once_and_changes_nothing_for_a_peer_that_is_well(ho
     run_async(scene())
 
 
-@pytest.mark.slow
-def test_a_flood_of_doubts_and_addresses_makes_it_dial_no_faster() -> None:
-    """I12: an update every 10 ms, of new addresses and goodbyes, is one round in two seconds."""
-
-    async def scene() -> int:
-        async with FakeEngine(talks) as peer, linked(at(peer.port), lost_s=60.0) as (link, _):
-            await eventually(lambda: link.is_up)
-            before = len(peer.connections)
-            for number in range(100):
-                link.addresses.add(Address(f"192.0.2.{number}", 9, "mdns"))
-                link.doubt()
-                await asyncio.sleep(0.01)
-            return len(peer.connections) - before
-
-    assert run_async(scene()) <= 2
-
-
 def test_another_key_at_an_announced_address_gets_nothing_and_is_told_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
