@@ -52,12 +52,12 @@ def test_a_peer_that_sends_documents_without_pause_stays_and_is_followed_slowly(
 
     async def scene() -> tuple[int, int, int]:
         async with FakeEngine(floods) as peer, linked(at(peer.port), lost_s=60.0) as (link, told):
-            await eventually(lambda: sent > 5_000, 50.0)
+            await eventually(lambda: sent > 10_000, 50.0)
             assert link.is_up
             last = told[-1]
             assert isinstance(last, NodeReported)
             return sent, len(told), last.document.sequence
 
     written, heard, newest = run_async(scene(), timeout=60.0)
-    assert 10 < heard < written / 4
+    assert 10 < heard < written / 2
     assert newest > heard
