@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from pairproxy.core.dialects import routes
 from pairproxy.core.dialects.coding import decoded
-from pairproxy.core.dialects.reading_json import Ambiguous, Fields, read_fields
+from pairproxy.core.dialects.reading_json import Ambiguous, Fields, is_crowded, items_of, read_fields
 from pairproxy.core.dialects.reading_options import LIMIT_KEYS
 from pairproxy.core.models import Request
 
@@ -16,35 +17,62 @@ MOST_REPLIES = 16  # of one request: each takes a slot's worth of memory in engi
 MOST_CONTEXT_TOKENS = 2**20  # reserved for one request; the widest models that run at home have so many
 MOST_TOKENS = 1_000_000  # of one reply: hours of a slot
 
+_REPLIES = ("n", "best_of", "n_cmpl")
 _MOST = {
-    "n": MOST_REPLIES,
-    "best_of": MOST_REPLIES,
+    **dict.fromkeys(_REPLIES, MOST_REPLIES),
     "num_ctx": MOST_CONTEXT_TOKENS,
     "context_length": MOST_CONTEXT_TOKENS,
     "num_predict": MOST_TOKENS,
     **dict.fromkeys(LIMIT_KEYS, MOST_TOKENS),
 }
-_MARKS = tuple(f'"{key}"'.encode() for key in _MOST)
+_PROMPTS = {"prompt": b'"[{', "messages": b"["}
+"""How an item begins that is a prompt of its own: a list of numbers is one prompt, of messages one, too."""
+
 _number = msgspec.json.Decoder(float | None).decode
 
 
 def is_excessive(request: Request, body: bytes) -> bool:
     """Whether ``request``, read from ``body``, asks for more than that, or nobody can say for how much."""
+    row = routes.inference(request.path)
     plain = decoded(request.coding, body)
-    if plain is None or not any(mark in plain for mark in _MARKS):
+    if plain is None or (row is not None and row.is_form):
         return False
     try:
-        return any(number > most for number, most in _numbers(read_fields(plain)))
+        fields = read_fields(plain)
+        asked = [(key, number) for one in (fields, _options(fields)) for key, number in _numbers(one)]
+        replies = max([1.0, *(number for key, number in asked if key in _REPLIES)])
+        has_end = row is None or row.has_output
+        return any(number > _MOST[key] for key, number in asked) or (
+            has_end and replies * _prompts(fields) > MOST_REPLIES
+        )
     except (msgspec.DecodeError, Ambiguous, RecursionError):
         return True
 
 
-def _numbers(fields: Fields) -> Iterator[tuple[float, int]]:
-    """Each number that has a bound, with it; those in Ollama's options too."""
+def _options(fields: Fields) -> Fields:
+    """Ollama's options; none where there are none."""
     options = fields.get("options")
     has_options = options is not None and bytes(memoryview(options)[:1]) == b"{"
-    for one in (fields, read_fields(bytes(options or b"")) if has_options else {}):
-        for key, most in _MOST.items():
-            number = _number(one[key]) if key in one else None
-            if number is not None:
-                yield number, most
+    return read_fields(bytes(options or b"")) if has_options else {}
+
+
+def _numbers(fields: Fields) -> Iterator[tuple[str, float]]:
+    """Each number that has a bound, with its key. Raises Ambiguous for a key that is one but for its case."""
+    for key, value in fields.items():
+        if key not in _MOST and key.casefold() in _MOST:
+            raise Ambiguous
+        number = _number(value) if key in _MOST else None
+        if number is not None:
+            yield key, number
+
+
+def _prompts(fields: Fields) -> int:
+    """How many prompts there are, each of which is answered by itself."""
+    count = 1
+    for key, begins in _PROMPTS.items():
+        value = fields.get(key)
+        if value is not None and bytes(memoryview(value)[:1]) == b"[":
+            if is_crowded(value):
+                raise Ambiguous
+            count = max(count, sum(bytes(memoryview(one)[:1]) in begins for one in items_of(value)))
+    return count

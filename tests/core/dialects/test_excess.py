@@ -44,7 +44,7 @@ def test_g13_windows_and_replies_of_any_honest_size_pass(options: dict[str, obje
     assert excessive("/api/chat", ollama(**options)) is verdict
 
 
-@pytest.mark.parametrize("key", ["n", "best_of"])
+@pytest.mark.parametrize("key", ["n", "best_of", "n_cmpl"])
 @pytest.mark.parametrize(
     ("number", "verdict"),
     [
@@ -78,3 +78,44 @@ def test_g13_a_reply_has_an_end(key: str) -> None:
     body: dict[str, object] = {"model": "m", "messages": []}
     assert excessive("/v1/chat/completions", {**body, key: 1e9})
     assert not excessive("/v1/chat/completions", {**body, key: 8192})
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "verdict"),
+    [
+        ("/v1/completions", {"prompt": ["x"] * MOST_REPLIES}, False),
+        ("/v1/completions", {"prompt": ["x"] * (MOST_REPLIES + 1)}, True),
+        ("/v1/completions", {"prompt": ["x"] * 5, "n": 4}, True),
+        ("/completion", {"prompt": [[1, 2]] * (MOST_REPLIES + 1)}, True),
+        ("/completion", {"prompt": [1] * 5000}, False),  # the tokens of one prompt
+        ("/v1/completions", {"prompt": "[,,,]"}, False),
+        ("/v1/chat/completions/batch", {"messages": [[{"role": "user"}]] * (MOST_REPLIES + 1)}, True),
+        ("/v1/chat/completions", {"messages": [{"role": "user"}] * 500}, False),  # one conversation
+        ("/v1/embeddings", {"input": ["x"] * 500}, False),  # of a few milliseconds each
+    ],
+)
+def test_g13_many_prompts_are_many_replies(path: str, body: dict[str, object], verdict: bool) -> None:
+    """A list of prompts takes as many slots as n does; the two count together."""
+    assert excessive(path, {"model": "m", **body}) is verdict
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"model":"m","prompt":"x","N":100000}',
+        b'{"model":"m","prompt":"x","Best_Of":2}',
+        b'{"model":"m","options":{"NUM_CTX":9}}',
+        b'{"model":"m","options":{"\\u006eum_ctx":9}}',
+    ],
+)
+def test_g13_a_bound_has_one_spelling(body: bytes) -> None:
+    """What Go reads as a number that has a bound, whatever its case or escapes, is refused."""
+    assert excessive("/api/generate", body)
+
+
+def test_a_form_has_no_numbers_that_are_read() -> None:
+    """Sound that happens to hold the name of one is sound."""
+    body = (
+        b'--x\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--x\r\n\r\n"n": 99999\r\n--x--\r\n'
+    )
+    assert not excessive("/v1/audio/transcriptions", body)
