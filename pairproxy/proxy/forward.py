@@ -156,18 +156,28 @@ def _shown(attempt: Attempt) -> tuple[tuple[str, str], ...]:
 def _check(reply: Reply, attempt: Attempt, is_peer: bool) -> None:
     """Raise what lets another node answer, while nothing was sent to the client yet."""
     if is_peer:
-        is_not_there = headers.first(reply.headers, headers.REFUSED) in NOT_THERE or reply.status == 413
-        if is_not_there and not attempt.is_last_resort:
-            raise NotServed("The node does not take this request.")
-        _check_peer(reply)
+        _check_refusal(reply, attempt.is_last_resort)
     if reply.status in DECLINED and attempt.request.origin is None:  # a guest's origin waits by itself
         attempt.is_sent = False
         raise busy(reply)
+    if is_peer:
+        _check_peer(reply)
     if reply.status in BETTER_ELSEWHERE and not attempt.is_last_resort:
-        missing = (
-            "The node no longer has the model." if reply.status == 404 else "What is behind it is broken."
-        )
-        raise BrokenReply(missing)
+        gone, broken = "The node no longer has the model.", "What stands before the engine is broken."
+        raise BrokenReply(gone if reply.status == 404 else broken)
+
+
+def _check_refusal(reply: Reply, is_last_resort: bool) -> None:
+    """What a peer itself says to a request; the last one that was asked may say that it is too large."""
+    if _is_taken(reply):
+        raise SlotsTaken("The node's slot went to somebody else.")
+    reason = headers.first(reply.headers, headers.REFUSED)
+    if reason in FULL:
+        raise busy(reply)
+    if (reason in NOT_THERE or reply.status == 413) and not is_last_resort:
+        raise NotServed("The node does not take this request.")
+    if reason is not None and reason not in NOT_THERE:
+        raise BrokenReply("The node could not serve the request.")
 
 
 def busy(reply: Reply) -> UpstreamBusy:
@@ -189,13 +199,6 @@ async def _read_refusal(reply: Reply, node: NodeId, hear: HearRefusal) -> None:
 
 
 def _check_peer(reply: Reply) -> None:
-    if _is_taken(reply):
-        raise SlotsTaken("The node's slot went to somebody else.")
-    reason = headers.first(reply.headers, headers.REFUSED)
-    if reason in FULL:
-        raise busy(reply)
-    if reason is not None and reason not in NOT_THERE:
-        raise BrokenReply("The node could not serve the request.")
     if 300 <= reply.status < 400:
         raise BrokenReply("The node answered with a redirect.")
     kind = headers.first(reply.headers, "Content-Type") or ""

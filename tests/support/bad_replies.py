@@ -100,8 +100,9 @@ OF_PEERS: dict[str, tuple[Script, str]] = {
 
 
 def body_of(path: str, *, is_streaming: bool = True) -> bytes:
-    """A request in the dialect of a path."""
-    return b'{"model":"m:1","messages":[],"stream":%s}' % (b"true" if is_streaming else b"false")
+    """A request in the dialect of a path; without a message it would only ask Ollama to load the model."""
+    stream = b"true" if is_streaming else b"false"
+    return b'{"model":"m:1","messages":[{"role":"user","content":"hi"}],"stream":%b}' % stream
 
 
 def peers_tls() -> ssl.SSLContext:
