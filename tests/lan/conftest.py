@@ -1,7 +1,10 @@
 """What the tests on a LAN share: whether there can be one, daemons in its hosts, the table of figures."""
 
+import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +16,11 @@ from tests.support.lan import PRELOADED, Nursery, is_capable, missing
 from tests.support.lan_nodes import LanDaemons
 
 FIGURES = pytest.StashKey[list["Figure"]]()
+AHEAD = pytest.StashKey["Ahead"]()
 Network = Callable[..., LanDaemons]
 """Takes the names of the hosts, and options of Lan."""
+Told = Callable[["Figure"], None]
+AT_ONCE = 2  # tests, of three daemons each: two cores do them without haste
 
 
 @dataclass(frozen=True)
@@ -54,17 +60,91 @@ def nursery() -> Iterator[Nursery]:
 def network(tmp_path: Path, nursery: Nursery) -> Iterator[Network]:
     """Makes a LAN with daemons, which are stopped and looked at after the test."""
     with ExitStack() as stack:
+        yield maker(stack, tmp_path, nursery)
 
-        def make(*names: str, **options: Any) -> LanDaemons:
-            return stack.enter_context(LanDaemons(tmp_path, names, nursery=nursery, **options))
 
-        yield make
+def maker(stack: ExitStack, directory: Path, nursery: Nursery) -> Network:
+    """What ``network`` is: makes LANs that end with ``stack``."""
+
+    def make(*names: str, **options: Any) -> LanDaemons:
+        return stack.enter_context(LanDaemons(directory, names, nursery=nursery, **options))
+
+    return make
 
 
 @pytest.fixture
-def told(pytestconfig: pytest.Config) -> Callable[[Figure], None]:
+def told(pytestconfig: pytest.Config) -> Told:
     """Adds a line to the table at the end of the session."""
     return pytestconfig.stash.setdefault(FIGURES, []).append
+
+
+class Ahead:
+    """Runs the slow tests with a LAN in threads, AT_ONCE at a time: they wait for most of their time.
+
+    Each is reported at its own place, with its own outcome, when its turn comes.
+    """
+
+    def __init__(self, items: Sequence[pytest.Item], nursery: Nursery, directory: Path, told: Told) -> None:
+        self._nursery = nursery
+        self._directory = directory
+        self._told = told
+        self._pool = ThreadPoolExecutor(AT_ONCE, "LAN")
+        self._results = {
+            item.nodeid: self._pool.submit(self._run, item)
+            for item in items
+            if isinstance(item, pytest.Function)
+        }
+
+    def result_of(self, item: pytest.Function) -> None:
+        """Wait for a test; raises what it raised."""
+        self._results[item.nodeid].result()
+
+    def stop(self) -> None:
+        """Begin no more; returns when those under way have ended."""
+        self._pool.shutdown(cancel_futures=True)
+
+    def _run(self, item: pytest.Function) -> None:
+        directory = Path(tempfile.mkdtemp(dir=self._directory))
+        given: dict[str, object] = {"tmp_path": directory, "told": self._told}
+        if hasattr(item, "callspec"):
+            given |= item.callspec.params
+        with ExitStack() as stack:
+            given["network"] = maker(stack, directory, self._nursery)
+            item.obj(**{name: given[name] for name in inspect.signature(item.obj).parameters})
+
+
+@pytest.fixture(scope="package")
+def ahead(
+    request: pytest.FixtureRequest, nursery: Nursery, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Ahead]:
+    """The slow tests with a LAN, under way from the first one on."""
+    items = [one for one in request.session.items if is_slow_lan(one)]
+    told = request.config.stash.setdefault(FIGURES, []).append
+    started = Ahead(items, nursery, tmp_path_factory.mktemp("lan"), told)
+    yield started
+    started.stop()
+
+
+@pytest.fixture(autouse=True)
+def _under_way(request: pytest.FixtureRequest) -> None:
+    """Begin with the slow tests when the first of them has its turn."""
+    if is_slow_lan(request.node):
+        request.node.stash[AHEAD] = request.getfixturevalue("ahead")
+
+
+def is_slow_lan(item: pytest.Item) -> bool:
+    """Whether it is one of those that wait for most of their time."""
+    return "network" in getattr(item, "fixturenames", ()) and item.get_closest_marker("slow") is not None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Wait for a test that runs in a thread instead of calling it."""
+    ahead = pyfuncitem.stash.get(AHEAD, None)
+    if ahead is None:
+        return None
+    ahead.result_of(pyfuncitem)
+    return True
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

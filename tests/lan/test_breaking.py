@@ -2,15 +2,13 @@
 
 import signal
 import time
-from collections.abc import Callable
 
 import pytest
 
-from tests.lan.conftest import Figure, Network
+from tests.lan.conftest import Figure, Network, Told
 from tests.support.lan_bursts import SLACK, Burst, at_rest, until_back, until_gone, until_used
 from tests.support.lan_nodes import LanDaemons, LanNode, lan_settings
 
-Told = Callable[[Figure], None]
 FAST_S = 0.3  # heartbeat: lost after 1.5 s
 REAL_S = 1.0  # the heartbeat that everybody has: lost after 5 s
 
@@ -108,7 +106,7 @@ def test_a_node_is_lost_in_the_middle_of_a_burst(network: Network, told: Told, w
 def test_one_direction_is_lost_in_the_middle_of_a_burst(network: Network, told: Told, is_heard: bool) -> None:
     """F40: what one says does not arrive at the other, though the way back is open; both work on."""
     daemons, (anna, ben, cara) = trio(network)
-    burst = on_all(anna, ben, cara, tokens=200)
+    burst = on_all(anna, ben, cara, tokens=120)
     began_at = time.monotonic()
     if is_heard:
         daemons.lan.block(anna.here, ben.here)

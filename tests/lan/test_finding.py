@@ -4,17 +4,15 @@ import re
 import signal
 import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.lan.conftest import Figure, Network
+from tests.lan.conftest import Figure, Network, Told
 from tests.support.daemons import until
 from tests.support.lan_bursts import Burst, at_rest, until_back, until_gone, until_used
 from tests.support.lan_nodes import PEER_PORT, LanDaemons, LanNode, lan_settings
 
-Told = Callable[[Figure], None]
 HEARTBEAT_S = 0.3
 MDNS = "udp dport 5353"
 BUDGET_PER_S = 5.0  # packets for each ordered pair of nodes: a document, its acknowledgement, room for TLS

@@ -2,20 +2,18 @@
 
 import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pairproxy.peers.announcement import HINT_CHARACTERS
 from pairproxy.security.identity import load_or_create
-from tests.lan.conftest import Figure, Network
+from tests.lan.conftest import Figure, Network, Told
 from tests.support.daemons import until
 from tests.support.lan_bursts import Burst, at_rest, until_gone
 from tests.support.lan_nodes import PEER_PORT, LanDaemons, LanNode, lan_settings
 from tests.support.lan_rogue import Rogue, Sniffer
 
-Told = Callable[[Figure], None]
 HEARTBEAT_S = 0.3
 
 

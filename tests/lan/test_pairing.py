@@ -1,17 +1,15 @@
 """Machines are paired over the LAN by two commands and eight digits, and parted by one."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.lan.conftest import Figure, Network
+from tests.lan.conftest import Figure, Network, Told
 from tests.support.daemons import until
 from tests.support.lan_bursts import Burst, at_rest, until_gone, until_used
 from tests.support.lan_nodes import LanCommand, LanDaemons, LanNode, lan_settings
 
-Told = Callable[[Figure], None]
 HEARTBEAT_S = 0.3
 
 
