@@ -58,6 +58,7 @@ def test_new_settings_are_in_force_and_a_running_reply_goes_on(daemons: Daemons)
     assert (again["applied"], again["needs_restart"]) == ([], ["engines"])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no such signal on this system")
 def test_hang_up_rereads_and_a_broken_file_changes_nothing(daemons: Daemons) -> None:
     """A daemon without a terminal goes on after SIGHUP; a mistyped key is named, and the old values stay."""

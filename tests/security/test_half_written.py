@@ -15,7 +15,9 @@ import pytest
 
 from pairproxy.core.costs import Costs
 from pairproxy.core.models import ModelName
-from pairproxy.security.identity import Identity, load_or_create
+from pairproxy.peers.addresses import Address
+from pairproxy.peers.remembered import AddressMemory
+from pairproxy.security.identity import Identity, load_or_create, reset
 from pairproxy.security.private_files import sweep
 from pairproxy.security.trust import PeerRecord, TrustStore
 from pairproxy.speeds import FILE as SPEEDS
@@ -70,6 +72,24 @@ def test_an_identity_that_was_used_is_never_made_anew(home: Path) -> None:
     (home / "cert.pem").unlink()
     with pytest.raises(Exception, match="Put it back from a backup"):
         load_or_create(home)
+
+
+def test_a_new_identity_that_is_cut_anywhere_is_the_old_or_the_new(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`reset-identity` ends with a whole pair of files, whatever happens to it: at the next start at last."""
+    olds: list[Identity] = []
+
+    def prepare() -> None:
+        cleared(home)
+        olds[:] = [load_or_create(home)]
+
+    for disk in every_fault(monkeypatch, prepare, lambda: reset(home)):
+        made = load_or_create(home)
+        assert load_or_create(home) == made, disk.at
+        assert not (home / "identity.making").exists()
+        assert reset(home) not in (made, *olds)
+        assert nothing_is_left(home)
 
 
 def record(who: Identity, **facts: object) -> PeerRecord:
@@ -129,6 +149,31 @@ def test_speeds_are_the_old_or_the_new(home: Path, monkeypatch: pytest.MonkeyPat
     for disk in every_fault(monkeypatch, prepare, lambda: learn(7)):
         kept = msgspec.json.decode((home / SPEEDS).read_bytes(), type=KeptFile)
         assert len(kept.lengths) == 1, disk.at
+        assert nothing_is_left(home)
+
+
+def test_addresses_are_the_old_or_the_new(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F35: where peers were is never half known, and written again when the disk is well."""
+    ben = identity("ben").device_id
+    memory = AddressMemory(home, lambda: 1)
+
+    def learn(host: str) -> None:
+        memory.keep(ben, [Address(host, 1, "mdns")])
+        memory.save()
+
+    def known() -> list[str]:
+        opened = AddressMemory(home, lambda: 1)
+        opened.load([ben])
+        return [one.host for one in opened.of(ben)]
+
+    def prepare() -> None:
+        cleared(home)
+        learn("10.0.0.1")
+
+    for disk in every_fault(monkeypatch, prepare, lambda: learn("10.0.0.2")):
+        assert known() in (["10.0.0.1"], ["10.0.0.2"]), disk.at
+        learn("10.0.0.3")
+        assert known() == ["10.0.0.3"]
         assert nothing_is_left(home)
 
 
