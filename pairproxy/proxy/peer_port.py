@@ -208,7 +208,8 @@ class PeerPort(Port):
     def _asked(self, request: web.BaseRequest, peer: NodeId, body: bytes) -> Request:
         fields = request.headers
         name, number = fields.get(headers.REQUEST, ""), fields.get(headers.ATTEMPT, "")
-        if not name.isalnum() or len(name) > 64 or not number.isdigit() or len(number) > 3:
+        is_plain = name.isascii() and number.isascii()  # to Python a superscript is a digit, but no number
+        if not is_plain or not name.isalnum() or len(name) > 64 or not number.isdigit() or len(number) > 3:
             raise BadRequest("The request is not one that a node would send.")
         read = reading.read(
             RequestId(f"{peer}-{name}-{number}"),  # a peer chooses its names, never those of others

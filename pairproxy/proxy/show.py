@@ -7,6 +7,7 @@ peers that list it are asked in turn; if none of them answers, the engine's own 
 import asyncio
 from collections.abc import Callable, Iterator
 
+import msgspec
 from aiohttp import web
 
 from pairproxy.config import Limits
@@ -37,6 +38,9 @@ class Show:
         self._scheduler = scheduler
         self._route = route
         self._limits = limits
+        self._limits_of_peers = msgspec.structs.replace(
+            limits, body_bytes=min(limits.body_bytes, ASKED_BYTES)
+        )
         self._now = now
 
     async def to_client(self, request: web.BaseRequest, engine: EngineId, downstream: Downstream) -> bool:
@@ -72,8 +76,8 @@ class Show:
         authority_of: Callable[[EngineId], str],
         downstream: Downstream,
     ) -> None:
-        """Answer a peer for an engine of this node. Raises ModelNotFound, UpstreamError."""
-        body = await read_body(request, self._limits)
+        """Answer a peer for an engine of this node. Raises ModelNotFound, BodyTooLarge, UpstreamError."""
+        body = await read_body(request, self._limits_of_peers)
         engine, model = EngineId(request.headers.get(headers.ENGINE, "")), shown_model(body)
         report = self._scheduler.local.get(engine)
         listed = report.catalogue if report is not None else ()
