@@ -57,6 +57,7 @@ class PeerBook:
         self._unpaired: dict[str, tuple[float, str]] = {}
         self._static: list[Address] = []
         self._here: frozenset[interfaces.Link] | None = None
+        self._networks: tuple[interfaces.Network, ...] = ()
 
     @property
     def links(self) -> tuple[PeerLink, ...]:
@@ -76,7 +77,7 @@ class PeerBook:
     def add(self, record: PeerRecord) -> PeerLink:
         """Take a peer in; the caller runs its link."""
         node = record.node
-        addresses = PeerAddresses(lambda host: interfaces.shares_network(self._here or (), host))
+        addresses = PeerAddresses(lambda host: interfaces.shares_network(self._networks, host))
         if self._memory is not None:
             addresses.remember(self._memory.of(node))
         for text in reversed(record.addresses):
@@ -181,6 +182,7 @@ class PeerBook:
     def network_changed(self, here: frozenset[interfaces.Link]) -> None:
         """This machine has these addresses now, or woke up: every path is tried again at once."""
         was, self._here = self._here, here
+        self._networks = interfaces.networks(here)
         if was is None:
             return  # the start is no change
         gone = {one.address for one in was} - {one.address for one in here}

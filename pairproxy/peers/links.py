@@ -25,6 +25,9 @@ _VIRTUAL = re.compile(
 )
 
 
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
 class Link(NamedTuple):
     """One address of one interface. ``number`` is the kernel's index; ``address`` has no zone.
 
@@ -73,17 +76,23 @@ def advertised(links: Iterable[Link]) -> list[str]:
     return list(dict.fromkeys(routable or [link.address for link in ordered]))[:MOST_ADVERTISED]
 
 
-def shares_network(links: Iterable[Link], host: str) -> bool:
-    """Whether ``host`` is an address on a network that this machine is on; link-local ones do not count."""
+def networks(links: Iterable[Link]) -> tuple[Network, ...]:
+    """The networks on which this machine meets others; link-local ones are no common ground."""
+    found = {
+        ipaddress.ip_network(f"{link.address}/{link.prefix}", strict=False)
+        for link in usable(links)
+        if 0 < link.prefix <= (128 if _is_v6(link) else 32) and not _is_link_local(link)
+    }
+    return tuple(found)
+
+
+def shares_network(ours: Iterable[Network], host: str) -> bool:
+    """Whether ``host`` is an address on one of our networks; a name is not."""
     try:
         address = ipaddress.ip_address(host)
-        return not address.is_link_local and any(
-            address in ipaddress.ip_network(f"{link.address}/{link.prefix}", strict=False)
-            for link in links
-            if link.prefix > 0 and _is_v6(link) == (address.version == 6)
-        )
     except ValueError:
-        return False  # a name, or a prefix that is none
+        return False
+    return any(address.version == network.version and address in network for network in ours)
 
 
 def why_mdns_failed(error: BaseException) -> str:

@@ -1,3 +1,5 @@
+import errno
+
 import pytest
 
 from pairproxy.peers.links import (
@@ -7,8 +9,11 @@ from pairproxy.peers.links import (
     Watch,
     advertised,
     listening,
+    networks,
+    shares_network,
     snapshot,
     usable,
+    why_mdns_failed,
 )
 
 LAN = Link("eth0", 2, "192.168.1.7")
@@ -120,3 +125,39 @@ def test_sleep_ends_it() -> None:
         watch = Watch(HERE, now=0.0, wall=5000.0, refresh_s=300.0)
         assert watch.is_stale(HERE, 2.0, 5002.0) is False
         assert watch.is_stale(HERE, 4.0, 5004.0 + jump) is True
+
+
+@pytest.mark.parametrize(
+    ("host", "is_shared"),
+    [
+        ("192.168.1.200", True),
+        ("192.168.2.7", False),
+        ("2001:db8::99", True),
+        ("2001:db9::99", False),
+        ("fe80::99%2", False),
+        ("169.254.7.8", False),
+        ("172.17.0.1", False),
+        ("ben-ws", False),
+        ("", False),
+    ],
+)
+def test_an_address_on_a_network_of_ours_is_told_from_others(host: str, is_shared: bool) -> None:
+    """Link-local networks and those of containers exist on many machines: they are no common ground."""
+    here = {
+        Link("eth0", 2, "192.168.1.7", 24),
+        Link("eth0", 2, "2001:db8::7", 64),
+        Link("eth0", 2, "fe80::7", 64),
+        Link("eth1", 3, "169.254.7.7", 16),
+        Link("docker0", 4, "172.17.0.1", 16),
+        Link("odd0", 5, "10.0.0.1", 99),
+        LAN,
+    }
+    assert shares_network(networks(here), host) is is_shared
+
+
+def test_mdns_failures_are_said_without_a_word_of_a_packet() -> None:
+    """What kind it was, wherever it came from, and that it is no reason to worry."""
+    group = ExceptionGroup("PACKET", [OSError(errno.EADDRINUSE, "Address already in use")])
+    assert "Address already in use" in why_mdns_failed(group)
+    assert "PACKET" not in why_mdns_failed(RuntimeError("PACKET"))
+    assert "no network" in why_mdns_failed(OSError(errno.ENETDOWN, "x"))
