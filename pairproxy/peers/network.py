@@ -15,7 +15,7 @@ WATCH_S = 2.0  # a look takes a millisecond in a thread; an address that changed
 JITTER = 0.1  # so that machines that woke together do not look, and then dial, in step
 
 Changed = Callable[[frozenset[links.Link]], None]
-"""Takes all addresses of this machine as they are now."""
+"""Takes the addresses at which this machine meets others, as they are now."""
 
 
 class NetworkWatch:
@@ -42,7 +42,7 @@ class NetworkWatch:
         """Watch until cancelled."""
         has_slept = False
         while True:
-            here = await asyncio.to_thread(self._snapshot)
+            here = await self._links()
             self._changed(here)
             if has_slept:
                 self._woke()
@@ -54,9 +54,13 @@ class NetworkWatch:
         watch, drift = links.Watch(here, looked_at, wall, float("inf")), wall - looked_at
         while True:
             await asyncio.sleep(self._watch_s * random.uniform(1 - JITTER, 1))
-            here, now, wall = await asyncio.to_thread(self._snapshot), self._clock.now(), self._wall()
+            here, now, wall = await self._links(), self._clock.now(), self._wall()
             # A process that was stopped (a laptop's sleep on some systems, SIGSTOP) finds both clocks ahead.
             was_stopped = now - looked_at > links.SLEPT_S + self._watch_s
             looked_at = now
             if was_stopped or watch.is_stale(here, now, wall):
                 return was_stopped or abs(wall - now - drift) > links.SLEPT_S
+
+    async def _links(self) -> frozenset[links.Link]:
+        """Without those of containers, which come and go with each of them."""
+        return links.usable(await asyncio.to_thread(self._snapshot))

@@ -71,3 +71,19 @@ def test_it_tells_once_what_makes_connections_doubtful(what: str) -> None:
         return world.told
 
     assert run_async(scene()) == [HOME, WORK if what == "change" else HOME]
+
+
+def test_a_container_that_starts_is_no_change() -> None:
+    """Its bridge and pipe are no way to a peer: nothing is dialled because of it."""
+
+    async def scene() -> list[frozenset[Link]]:
+        world = World()
+        running = asyncio.create_task(world.watch().run())
+        await eventually(lambda: world.told == [HOME])
+        world.links = HOME | {Link("veth12ab", 9, "169.254.1.1", 16), Link("docker0", 8, "172.17.0.1", 16)}
+        await world.looked()
+        running.cancel()
+        await asyncio.wait([running])
+        return world.told
+
+    assert run_async(scene()) == [HOME]
