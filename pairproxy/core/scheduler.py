@@ -275,7 +275,7 @@ class Scheduler:
             held = self.local.prefixes.matched(pick.place.engine, request.model, request.prefix)
         running = Running(attempt, request, pick.place, rates, at, pick.service_s, was_cold=is_cold)
         running.read_s, running.held_blocks = pick.read_s, held
-        running.begins_s = pick.load_s + pick.prefill_s
+        running.begins_s = self._silence.begins_s(request, pick, rates)
         running.replica = pricing.replica(pick.place, request.model)
         self.running.add(running)
         commands.append(Dispatch(attempt, placed.decision, self._silence.quiet_s(request, pick, rates)))

@@ -11,8 +11,9 @@ this is true, and the request then loses nothing but time that it would have los
 - another place is free for the request now, is not avoided, and should have done all of it in less time than
   was spent in silence. The only place is waited for, as a client of its own would wait.
 
-An engine that does not answer the questions of its own node either is given ``gone_s`` in place of ``stuck_s``,
-and its model is not believed to be loading; a server that can do one thing at a time is at work then, too.
+An engine that does not answer the questions of its own node either is given ``gone_s`` in place of
+``stuck_s``, and its model is not believed to be loading. It is not given less than TIMES what is expected: a
+server that can do one thing at a time answers nothing while it is at work.
 
 After the first byte no other node can answer; the proxy ends such a stream (proxy.watching), after the time
 that is reckoned here.
@@ -53,10 +54,11 @@ class Silence:
 
     def quiet_s(self, request: Request, pick: Candidate, rates: Rates) -> float:
         """Seconds of silence in the middle of a stream after which it does not go on any more."""
-        rules = self._knows.rules
-        if "tools" not in request.needs:
-            return rules.quiet_s
-        return max(rules.quiet_s, TIMES * self._longest_s(request, pick.place, rates, pick.slots))
+        return max(self._knows.rules.quiet_s, TIMES * self._call_s(request, pick, rates))
+
+    def begins_s(self, request: Request, pick: Candidate, rates: Rates) -> float:
+        """Seconds in which its first byte is to be expected: after all of it, where it may be a call."""
+        return pick.load_s + pick.prefill_s + self._call_s(request, pick, rates)
 
     def look(self, at: float) -> list[BreakOff]:
         """Give up what is stuck and can be done elsewhere; call it after the plan."""
@@ -69,9 +71,11 @@ class Silence:
         places = {one.place for one in silent}
         self._signs = {place: sign for place, sign in self._signs.items() if place in places}
         self._given_up &= {one.attempt for one in silent}
-        overdue = []
+        overdue, soonest_s = [], min(knows.rules.gone_s, knows.rules.stuck_s)
         for one in silent:
-            end = self._since(one) + self._patience_s(one)
+            end = self._since(one) + soonest_s  # most begin before that, and need no closer look
+            if end <= at:
+                end = self._since(one) + self._patience_s(one)
             if end <= at:
                 overdue.append(one)
             self._wake(end if end > at else at + LOOK_S)
@@ -97,25 +101,19 @@ class Silence:
 
     def _patience_s(self, one: Running) -> float:
         rules = self._knows.rules
-        expected_s = one.begins_s
-        if "tools" in one.request.needs:
-            expected_s += self._longest_s(one.request, one.place, one.rates, self._slots(one.place))
         if not self.is_up(one.place):
-            return max(rules.gone_s, TIMES * expected_s)
-        patience_s = max(rules.stuck_s, TIMES * expected_s)
+            return max(rules.gone_s, TIMES * one.begins_s)
+        patience_s = max(rules.stuck_s, TIMES * one.begins_s)
         return max(patience_s, LOADING_S) if self._is_loading(one) else patience_s
 
-    def _longest_s(self, request: Request, place: Place, rates: Rates, slots: int) -> float:
-        """Seconds for the longest reply that it can give, with all of its company."""
-        window = self._knows.pricing.replica(place, request.model)
-        most = request.max_output_tokens or (window.context_tokens if window else None) or LONGEST_TOKENS
-        return most / (rates.decode * rates.share(slots))
-
-    def _slots(self, place: Place) -> int:
-        if place.node == self._knows.own:
-            return self._knows.local.slots().get(place, 1)
-        known = self._knows.nodes.engine(place)
-        return known[0].slots if known is not None else 1
+    def _call_s(self, request: Request, pick: Candidate, rates: Rates) -> float:
+        """Seconds for the longest call of a tool that it can give, with all of its company; 0.0: for none."""
+        if "tools" not in request.needs:
+            return 0.0
+        replica = self._knows.pricing.replica(pick.place, request.model)
+        window = replica.context_tokens if replica is not None else None
+        most = request.max_output_tokens or window or LONGEST_TOKENS
+        return most / (rates.decode * rates.share(pick.slots))
 
     def _is_loading(self, one: Running) -> bool:
         """Whether its node says that the model is not in memory yet."""
