@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -92,7 +93,7 @@ class Port:
         )
         self._listening: list[asyncio.Task[None]] = []
         self._most_handshakes = limits.unauthenticated_connections
-        self._handshakes: dict[asyncio.Task[None], None] = {}  # oldest first
+        self._handshakes: dict[asyncio.Task[None], str] = {}  # the caller's address; oldest first
 
     @property
     def connections(self) -> int:
@@ -137,26 +138,28 @@ class Port:
                 await asyncio.sleep(ACCEPT_AGAIN_S)
                 continue
             try:
-                connection, _ = await loop.sock_accept(sock)
+                connection, caller = await loop.sock_accept(sock)
             except OSError:  # the client is gone again, or there is no descriptor left
                 self._room.close_longest_idle()
                 await asyncio.sleep(ACCEPT_AGAIN_S)
                 continue
-            self._take_in(connection, tls)
+            self._take_in(connection, tls, str(caller[0]))
             await asyncio.sleep(0)  # the next one may be there already; others have their turn first
 
-    def _take_in(self, connection: socket.socket, tls: ssl.SSLContext | None) -> None:
+    def _take_in(self, connection: socket.socket, tls: ssl.SSLContext | None, host: str) -> None:
         """Let a connection begin. Strangers who do not shake hands cost each other their place only.
 
-        The oldest handshake gives way: a peer's takes milliseconds, so nobody waits for those that hang.
+        The oldest handshake of the address that has most gives way: a peer's takes milliseconds, so nobody
+        waits for those that hang, and who opens thousands a second drives out only its own.
         """
         if tls is not None and len(self._handshakes) >= self._most_handshakes:
-            oldest = next(iter(self._handshakes))
+            counts = Counter(self._handshakes.values())
+            oldest = max(self._handshakes, key=lambda one: counts[self._handshakes[one]])  # the first of them
             del self._handshakes[oldest]
             oldest.cancel()
         work = self._begin(connection, tls)
         task = asyncio.get_running_loop().create_task(work, name="beginning of a connection")
-        self._handshakes[task] = None
+        self._handshakes[task] = host
         task.add_done_callback(lambda ended: self._handshakes.pop(ended, None))
 
     async def _begin(self, connection: socket.socket, tls: ssl.SSLContext | None) -> None:
