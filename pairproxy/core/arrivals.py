@@ -10,6 +10,7 @@ from pairproxy.core.planner import Placed, no_such_model
 from pairproxy.core.queue import Waiting
 
 SEEN_S = 120.0  # how long an attempt may be under way on a network, copies of it included
+MOST_ORIGINS = 256  # peers remembered so; more than anybody pairs, and those forgotten again are among them
 MOST_SEEN = 4096  # attempts of one peer in that time; an honest one sends a few a second
 
 
@@ -20,11 +21,14 @@ class Guests:
     """
 
     def __init__(self) -> None:
-        self._seen: dict[NodeId, OrderedDict[RequestId, float]] = {}
+        self._seen: OrderedDict[NodeId, OrderedDict[RequestId, float]] = OrderedDict()
 
     def is_new(self, origin: NodeId, attempt: RequestId, at: float) -> bool:
         """Whether it is seen for the first time within SEEN_S; it is seen then."""
         seen = self._seen.setdefault(origin, OrderedDict())
+        self._seen.move_to_end(origin)
+        if len(self._seen) > MOST_ORIGINS:
+            self._seen.popitem(last=False)  # the longest silent
         while seen and (at - next(iter(seen.values())) >= SEEN_S or len(seen) > MOST_SEEN):
             seen.popitem(last=False)
         if attempt in seen:

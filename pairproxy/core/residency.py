@@ -77,7 +77,11 @@ class Residency:
             self._use(request, at)
 
     def _use(self, request: Request, at: float) -> None:
-        self._used.setdefault(request.model, {})[request.origin] = at
+        users = self._used.setdefault(request.model, {})
+        users.pop(request.origin, None)
+        users[request.origin] = at
+        while at - next(iter(users.values())) > MISSED_S:  # the longest ago first
+            del users[next(iter(users))]
         self._used.move_to_end(request.model)
         if len(self._used) > MODELS:
             self._used.popitem(last=False)
