@@ -45,7 +45,7 @@ def test_half_open_handshakes_do_not_keep_a_peer_out(loop: str | None) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere 127.0.0.2 is no address of this machine")
 def test_who_opens_connections_without_end_drives_out_only_its_own() -> None:
-    """G10: a handshake from another address outlives 200 newer ones (4,000 a second kept four of five peers out)."""
+    """G10: a handshake outlives 200 newer ones of another address (4,000 a second kept four of five out)."""
     anna, ben = identity("anna"), identity("ben")
 
     async def main() -> None:
