@@ -2,10 +2,12 @@
 
 import signal
 import time
+from typing import Any
 
 import pytest
 
 from tests.lan.conftest import Figure, Network, Told
+from tests.support.daemons import until
 from tests.support.lan_bursts import SLACK, Burst, at_rest, until_back, until_gone, until_used
 from tests.support.lan_nodes import LanDaemons, LanNode, lan_settings
 
@@ -13,12 +15,12 @@ FAST_S = 0.3  # heartbeat: lost after 1.5 s
 REAL_S = 1.0  # the heartbeat that everybody has: lost after 5 s
 
 
-def trio(network: Network, heartbeat_s: float = FAST_S) -> tuple[LanDaemons, list[LanNode]]:
+def trio(network: Network, heartbeat_s: float = FAST_S, **sections: Any) -> tuple[LanDaemons, list[LanNode]]:
     """Three equal nodes of one slot, paired and connected over the LAN."""
     names = ("anna", "ben", "cara")
     daemons = network(*names)
     for name in names:
-        daemons.home(name, lan_settings(heartbeat_s=heartbeat_s, slots=1))
+        daemons.home(name, lan_settings(heartbeat_s=heartbeat_s, slots=1, **sections))
     daemons.pair(*names)
     nodes = daemons.begin(*names)
     daemons.until_connected()
@@ -124,6 +126,43 @@ def test_one_direction_is_lost_in_the_middle_of_a_burst(network: Network, told: 
     daemons.lan.heal()
     until_back(anna, ben, time.monotonic())
     until_back(ben, anna, time.monotonic())
+    at_rest(anna, ben, cara)
+
+
+@pytest.mark.slow
+def test_a_lost_reply_goes_on_at_another_node(network: Network, told: Told) -> None:
+    """F10 with routing.continuation: the reader of what ben was writing gets the whole of it, once."""
+    _, (anna, ben, cara) = trio(network, routing={"continuation": True})
+    until(
+        lambda: all(goes_on(node) for node in (anna, ben, cara)), "every engine was seen to go on with a text"
+    )
+    burst = on_all(anna, ben, cara)
+    began_at = time.monotonic()
+    ben.here.cut()
+    noticed_s = until_gone(anna, ben, began_at)
+    seen = burst.seen()
+    told(Figure("F10 link cut, continuation", seen.asked, seen.whole, seen.broken, seen.lost, noticed_s))
+    assert seen.whole == 6
+    at_rest(anna, cara)
+
+
+def goes_on(node: LanNode) -> bool:
+    """Whether a node knows of every engine, its own and its peers', that it goes on with a text."""
+    engines = [engine for one in node.status().nodes for engine in one.engines]
+    return all(replica.continues for engine in engines for replica in engine.replicas)
+
+
+@pytest.mark.slow
+def test_a_bad_radio_link_loses_no_request(network: Network, told: Told) -> None:
+    """One packet in ten is lost, in both directions: slower, and nothing else."""
+    daemons, (anna, ben, cara) = trio(network, REAL_S)
+    daemons.lan.lose(10)
+    burst = on_all(anna, ben, cara)
+    seen = burst.seen()
+    told(Figure("every tenth packet lost", seen.asked, seen.whole, seen.broken, seen.lost, None))
+    assert seen.lost == 0
+    daemons.lan.heal()
+    until_used(anna, ben)
     at_rest(anna, ben, cara)
 
 

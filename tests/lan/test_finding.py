@@ -109,6 +109,19 @@ def test_of_two_paths_one_dies(network: Network, told: Told) -> None:
 
 
 @pytest.mark.slow
+def test_an_address_that_every_machine_has_leads_nobody_astray(network: Network) -> None:
+    """F24: each has a bridge for containers of the same address and says so; dialled, it is oneself."""
+    daemons = prepared(network)
+    for host in daemons.lan.hosts:
+        host.ip("link add bridge7 type bridge", "addr add 172.17.0.1/16 dev bridge7", "link set bridge7 up")
+    anna, ben = daemons.begin("anna", "ben")
+    daemons.until_connected()
+    assert anna.view_of(ben).address == f"{ben.here.address}:{PEER_PORT}"
+    assert ben.view_of(anna).address == f"{anna.here.address}:{PEER_PORT}"
+    until_used(anna, ben)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["remembered", "static"])
 def test_without_multicast_peers_are_found(network: Network, told: Told, how: str) -> None:
     """F28: a VPN that carries unicast only: by the addresses of the last life, or by one in the settings."""

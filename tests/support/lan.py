@@ -252,6 +252,10 @@ class Lan:
             "ether daddr & 01:00:00:00:00:00 == 01:00:00:00:00:00 ether daddr != ff:ff:ff:ff:ff:ff drop"
         )
 
+    def lose(self, percent: int) -> None:
+        """So many of a hundred frames between hosts vanish, at random, as on a bad radio link."""
+        self.filter(f"numgen random mod 100 < {percent} drop")
+
     def add_interface(self, host: Host, name: str, address: str, bridge: str) -> None:
         """One more network card: ``address`` (10.88.0.1/24) on another bridge of the switch."""
         self._make_bridge(bridge)
