@@ -25,6 +25,7 @@ PRIORS: dict[str, Rates] = {
 _UNKNOWN = PRIORS["ollama"]
 
 MOST_KEPT = 256  # speeds of engines and models that are not in use now: dozens of models in a few versions
+MOST_LISTED = 2048  # models that engines ever listed in this life: four engines with 512 models each
 MOST_UNLISTED = 64  # models that engines answer for but do not list: llama-server takes any name
 
 
@@ -35,7 +36,7 @@ class Costs:
         self.lengths = LengthTable()
         self.changes = 0  # grows with everything that is learned
         self._speeds: dict[tuple[EngineId, ModelName], Speed] = {}
-        self._keys: dict[tuple[EngineId, ModelName], SpeedKey] = {}
+        self._keys: OrderedDict[tuple[EngineId, ModelName], SpeedKey] = OrderedDict()
         self._kept: OrderedDict[SpeedKey, SpeedFacts] = OrderedDict()
 
     def rates(self, engine: EngineId, kind: str, model: ModelName) -> Rates:
@@ -102,10 +103,16 @@ class Costs:
         place = (key.engine, key.model)
         before = self._keys.get(place)
         if before == key:
+            self._keys.move_to_end(place)
             return
         if before is not None:
             self._keep(before, self._speeds.pop(place, Speed()).facts())
         self._keys[place] = key
+        self._keys.move_to_end(place)
+        if len(self._keys) > MOST_LISTED:
+            gone, its_key = self._keys.popitem(last=False)
+            if (speed := self._speeds.pop(gone, None)) is not None:
+                self._keep(its_key, speed.facts())
         kept = self._kept.pop(key, None)
         if kept is not None and place not in self._speeds:
             self._speeds[place] = Speed.of(kept)

@@ -6,6 +6,7 @@ import pytest
 
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.commands import Dispatch
+from pairproxy.core.costs import MOST_LISTED
 from pairproxy.core.errors import BrokenReply, Unreachable
 from pairproxy.core.events import (
     AttemptFailed,
@@ -133,3 +134,18 @@ def test_a_hundred_thousand_events_are_not_remembered() -> None:
     grown = {where: size for where, size in after.items() if size > 100 + 1.2 * before.get(where, 0)}
     assert grown == {}
     assert not life.told.scheduler.running
+
+
+def test_models_that_engines_list_for_a_while_are_not_remembered() -> None:
+    """Rule 9: an engine and a peer that list another model with every report leave no more than is in use."""
+    life, names = Life(), 3000
+    for number in range(1, names + 1):
+        model, at = ModelName(f"m{number}:latest"), float(number)
+        life.tell(EngineReported(at, report(4, model=model, identity=f"sha256:{number}")))
+        life.tell(NodeReported(at, document(B, sequence=number, model=model, identity=f"sha256:{number}")))
+        life.told.at = at
+        if number > names - 100:  # asking costs most of the time, and is the other test's
+            life.request(number)
+    after = life.sizes()
+    assert {where: size for where, size in after.items() if size > MOST_LISTED} == {}
+    assert after["scheduler._knows.local.costs._keys"] == MOST_LISTED
