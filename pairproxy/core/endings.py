@@ -118,7 +118,8 @@ class Endings:
         for waiting in late:
             knows.chains.ended(waiting.request.id, at)
             error = waiting.last_error
-            if error is None or waiting.troubled_since is not None:
+            is_gone = waiting.nowhere_since is not None and isinstance(error, Unreachable)
+            if error is None or is_gone or waiting.troubled_since is not None:
                 error = stopping() if knows.queue.is_closed else self._too_late(waiting, at)
             refused.append(Refuse(waiting.request.id, final_error(waiting.request, error)))
         return refused
@@ -145,9 +146,10 @@ class Endings:
             waiting.go_back()
         if not isinstance(error, SlotsTaken | UpstreamBusy):
             others = knows.pricing.places(waiting.request, waiting.excluded | {place}, at)
-            if not isinstance(error, Unreachable) or others:
-                waiting.failures += 1
-                waiting.excluded.add(place)
+            if isinstance(error, Unreachable) and not others:
+                return knows.pricing.is_known(waiting.request)
+            waiting.failures += 1
+            waiting.excluded.add(place)
         knows.let_go_back(waiting, at)
         if waiting.failures >= knows.rules.attempts or not knows.has_place(waiting, at):
             return False

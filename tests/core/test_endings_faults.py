@@ -7,10 +7,11 @@ import pytest
 from pairproxy.core.avoidance import AVOID_FIRST_S
 from pairproxy.core.commands import Command
 from pairproxy.core.errors import BrokenReply, PairproxyError, QueueTimeout, Unreachable, UpstreamBusy
+from pairproxy.core.events import EngineLost
 from pairproxy.core.models import ModelName, NodeId, Outcome
-from pairproxy.core.queue import FULL_S
+from pairproxy.core.queue import FULL_S, NOWHERE_S
 from pairproxy.core.rules import Rules
-from tests.core.told import FAST, SLOW, A, B, C, Told, ask, at, document, refused, sent
+from tests.core.told import FAST, GPU, SLOW, A, B, C, Told, ask, at, document, queued, refused, sent
 
 D, E = NodeId("d"), NodeId("e")
 
@@ -127,3 +128,17 @@ def test_a_peer_that_has_the_model_no_more_is_not_asked_for_it_again() -> None:
     told.at += 10.0
     told.hears(document(B, rates=FAST, model=ModelName("other:latest"), sequence=2))
     assert sent(told.arrives(ask("t"))) == [("t", A)]
+
+
+@pytest.mark.parametrize("is_lost_first", [True, False])
+def test_it_is_the_same_when_the_monitor_has_seen_it_too(is_lost_first: bool) -> None:
+    """F18: 503 after ten seconds, whoever noticed first that the engine is gone."""
+    told = Told(speed=SLOW)
+    told.arrives(ask("r"))
+    if is_lost_first:
+        told.tell(EngineLost(told.at, GPU))
+    assert queued(told.fails("r", Unreachable("off"))) == [("r", 0)]
+    if not is_lost_first:
+        told.tell(EngineLost(told.at, GPU))
+    assert told.passes(NOWHERE_S - 0.1) == []
+    assert refused(told.passes(0.1)) == [("r", QueueTimeout)]
