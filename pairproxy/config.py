@@ -119,6 +119,10 @@ class Limits(Section, frozen=True):
     reply_bytes: Count = 256 * 1024 * 1024  # of one reply, which might never end; real ones hold a few MB
     client_stall_s: Above0 = 60.0  # a client that takes nothing for so long holds an engine for nobody
 
+    def body_time_s(self, size: int) -> float:
+        """How long a body of ``size`` bytes may take to come, in seconds."""
+        return max(self.body_deadline_s, size / self.body_floor_bytes_per_s)
+
 
 class LogSettings(Section, frozen=True):
     """[log]: to standard error."""

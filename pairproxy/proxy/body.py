@@ -27,18 +27,23 @@ def say_continue(request: web.BaseRequest) -> None:
 
 
 async def read_body(request: web.BaseRequest, limits: Limits) -> bytes:
-    """The whole body. Raises BodyTooLarge, BodyTooSlow, BadRequest (broken framing)."""
+    """The whole body. Raises BodyTooLarge, BodyTooSlow, BadRequest (broken framing).
+
+    The deadline is absolute: ``body_deadline_s``, or the time that the declared length takes at
+    ``body_floor_bytes_per_s``. Of a chunked body what has come counts, for nobody knows what will.
+    """
     declared = request.content_length
     if declared is not None and declared > limits.body_bytes:
         raise _too_large(limits)
-    expected = declared if declared is not None else limits.body_bytes
-    deadline_s = max(limits.body_deadline_s, expected / limits.body_floor_bytes_per_s)
+    began_at = asyncio.get_running_loop().time()
     parts: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(deadline_s):
+        async with asyncio.timeout_at(began_at + limits.body_time_s(declared or 0)) as deadline:
             async for part in _parts(request.content):
                 size += len(part)
+                if declared is None:
+                    deadline.reschedule(began_at + limits.body_time_s(size))
                 if size > limits.body_bytes:
                     raise _too_large(limits)
                 parts.append(part)

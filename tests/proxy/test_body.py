@@ -93,6 +93,22 @@ def test_a_body_has_one_deadline_for_all_of_it() -> None:
     assert ask(*dripping).json() == "BodyTooSlow"
 
 
+def test_chunks_that_drip_in_do_not_move_the_deadline_much() -> None:
+    """Of a body without a length what has come counts: a byte now and then buys no time."""
+    dripping: list[bytes | float] = [post("/read", b"", CHUNKED)]
+    for _ in range(5):
+        dripping += [chunk(b"x"), 0.05]
+    assert ask(*dripping).json() == "BodyTooSlow"
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"), [(0, 30.0), (29 * 2**18, 30.0), (31 * 2**18, 31.0), (2**28, 1024.0)]
+)
+def test_a_large_body_may_take_its_time(size: int, expected: float) -> None:
+    """30 s, or what the size takes at 256 KiB/s if that is longer."""
+    assert Limits().body_time_s(size) == expected
+
+
 def test_a_body_that_is_passed_on_may_be_slow_but_not_stop() -> None:
     """Its deadline begins anew with each part."""
     dripping: list[bytes | float] = [post("/stream", b"", "Content-Length: 6")]
