@@ -1,7 +1,7 @@
 """The side of a pairing that waits: a port for one code, for as long as the code lives.
 
 One exchange at a time, others are told ``busy``; three exchanges in all, counted when they begin. Who
-connects and leaves without a byte has tried nothing.
+connects and leaves without a byte has tried nothing, and has nobody wait for it.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from pairproxy.peers.pairing import PREFERRED_PORT, Exchange, Keeping, Me
 from pairproxy.peers.pairing_frames import STEP_S, end, linger, read_frame, write_frame
 from pairproxy.security.pairing import Sealing, Secret, Spake
 
-MOST_CONNECTIONS = 64  # at once; each is answered and closed in a moment, more are not even answered
+MOST_CONNECTIONS = 64  # at once; each is answered and closed in a moment, or the oldest gives way
 _BACKLOG = 16  # connections that wait to be accepted
 _GOODBYE_S = 0.5  # for those that are being told `closed`
 
@@ -36,9 +36,10 @@ class PairingPort:
         self._on_try = on_try
         self._step_s = step_s
         self._invitation = Invitation()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}  # oldest first
         self._servers: list[asyncio.Server] = []
         self._turn = asyncio.Lock()
+        self._is_on: asyncio.Task[None] | None = None  # whose turn it is, or was if it succeeded
         self._over = asyncio.Event()
         self._exchange: Exchange | None = None
         self._error: StoreError | None = None
@@ -82,53 +83,69 @@ class PairingPort:
             server.close()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_GOODBYE_S)
-        for task in self._tasks:
+        left = list(self._tasks)
+        for task in left:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*left, return_exceptions=True)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._tasks) >= MOST_CONNECTIONS:
-            writer.transport.abort()
-            return
+            self._end_oldest()
         task = asyncio.ensure_future(self._answer(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = writer
+        task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
+
+    def _end_oldest(self) -> None:
+        """Make room: the machine with the code needs milliseconds until it has its turn, and is new here."""
+        oldest = next(task for task in self._tasks if task is not self._is_on)
+        self._tasks.pop(oldest).transport.abort()
+        oldest.cancel()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            if not self._invitation.is_open:
-                await write_frame(writer, refusal(Reason.CLOSED))
-            elif self._turn.locked():
-                await write_frame(writer, refusal(Reason.BUSY))
-            else:
+            # Waited for outside the turn: else who connects and leaves in time, over and over, always has it.
+            begun = None if self._refused else await self._begun(reader)
+            if refused := self._refused:
+                await write_frame(writer, refusal(refused))
+            elif begun != b"":
                 async with self._turn:
-                    await self._try(reader, writer)
+                    self._is_on = asyncio.current_task()
+                    await self._try(reader, writer, begun)
             if not self._is_needed(writer):
                 await linger(reader, writer)
         finally:
             if not self._is_needed(writer):
                 await end(writer)
 
+    @property
+    def _refused(self) -> Reason | None:
+        """Why nobody may try now."""
+        if not self._invitation.is_open:
+            return Reason.CLOSED
+        return Reason.BUSY if self._turn.locked() else None
+
+    async def _begun(self, reader: asyncio.StreamReader) -> bytes | None:
+        """The first byte; b"" from who left without one, None where none came in time."""
+        try:
+            async with asyncio.timeout(self._step_s):
+                return await reader.read(1)
+        except TimeoutError:
+            return None
+        except OSError:
+            return b""
+
     def _is_needed(self, writer: asyncio.StreamWriter) -> bool:
         return self._exchange is not None and self._exchange.is_on(writer)
 
-    async def _try(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        begun = b"silent"
-        try:
-            async with asyncio.timeout(self._step_s):
-                begun = await reader.read(1)
-        except TimeoutError:
-            pass
-        except OSError:
-            begun = b""
-        if not begun:
-            return
+    async def _try(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, begun: bytes | None
+    ) -> None:
         keeping = Keeping(self._me)
         side = Host(self._invitation, Spake(self._secret.password, is_host=True), Sealing(), keeping.case)
         exchange = Exchange(side, keeping, (reader, writer), self._step_s)
-        first = await read_frame(reader, self._step_s, begun) if len(begun) == 1 else None
+        first = await read_frame(reader, self._step_s, begun) if begun is not None else None
         if first is None:
-            await exchange.interrupt(Reason.BROKEN if len(begun) == 1 else Reason.LOST)
+            await exchange.interrupt(Reason.BROKEN if begun is not None else Reason.LOST)
         elif await exchange.run(first):
             self._exchange = exchange
             self._over.set()
