@@ -1,6 +1,7 @@
 """A thousand requests through three nodes that are killed, stopped and cut off at random, by a seed.
 
-CHAOS_SEED picks another course. The course is the seed's as far as the machine's speed allows.
+CHAOS_SEED picks another course, CHAOS_CONTINUATION=1 lets replies go on elsewhere. The course is the seed's as
+far as the machine's speed allows.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from tests.support.daemons import FAULTS, Daemons
 from tests.support.running import run_async
 
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
+CONTINUATION = bool(os.environ.get("CHAOS_CONTINUATION"))
 REQUESTS = 1000
 CLIENTS = 20
 LIMIT_S = 280.0
@@ -115,7 +117,8 @@ def told(cluster: Cluster, ended: list[Asked], seconds: float) -> str:
     lives = cluster.lives.values()
     long = sum(fault.is_long for fault in cluster.faults)
     return (
-        f"\nchaos, seed {SEED}: {len(ended)} requests in {seconds:.0f} s: "
+        f"\nchaos, seed {SEED}{', continued' if CONTINUATION else ''}: "
+        f"{len(ended)} requests in {seconds:.0f} s: "
         + ", ".join(f"{count} {end}" for end, count in ends)
         + f"\n  {', '.join(f'{count} x {kind}' for kind, count in kinds)}; noticed {len(noticed)} of {long} "
         f"long ones, after {noticed[-1] if noticed else 0.0:.1f} s at worst; "
@@ -144,7 +147,7 @@ def test_a_thousand_requests_while_nodes_are_killed_stopped_and_cut(
 
     began_at = time.monotonic()
     with Daemons(tmp_path) as daemons:
-        cluster = Cluster(daemons)
+        cluster = Cluster(daemons, continuation=CONTINUATION)
         try:
             run_async(scene(cluster), LIMIT_S)
         finally:

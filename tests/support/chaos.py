@@ -53,8 +53,9 @@ class Life:
 class Cluster:
     """Nodes A, B and C; an async context manager around ``daemons``."""
 
-    def __init__(self, daemons: Daemons) -> None:
+    def __init__(self, daemons: Daemons, *, continuation: bool = False) -> None:
         self.daemons = daemons
+        self._routing = {"continuation": continuation}
         self.lives: dict[str, Life] = {}
         self.past: list[Life] = []
         self.up: set[str] = set()  # nodes that were not killed, or are there again
@@ -82,7 +83,8 @@ class Cluster:
 
     def _home(self, name: str, peer_port: int) -> Path:
         peers = {"listen": f"127.0.0.1:{peer_port}", "discovery": False}
-        return self.daemons.home(name, settings(slots=SLOTS, paced={"decode": 100.0}, peers=peers))
+        paced = {"decode": 100.0}
+        return self.daemons.home(name, settings(slots=SLOTS, paced=paced, peers=peers, routing=self._routing))
 
     async def start(self, name: str) -> None:
         """Begin another life of a node."""

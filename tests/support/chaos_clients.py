@@ -33,6 +33,7 @@ class Asked:
     origin: str
     path: str
     is_streaming: bool
+    tokens: int  # of the reply it asked for
     life: int  # of the origin
     asked_at: float
     id: str = ""  # as its headers say; "": it had none
@@ -57,13 +58,15 @@ def _body(path: str, is_streaming: bool, words: str, tokens: int) -> dict[str, A
     return asked | ({"options": {"num_predict": tokens}} if "/api/" in path else {"max_tokens": tokens})
 
 
-def _is_whole(path: str, is_streaming: bool, body: bytes) -> bool:
-    """Whether a reply has the end of its wire format."""
-    if not is_streaming:
-        return body.rstrip().endswith(b"}")
-    if path.startswith("/api/"):
-        return bool(json.loads(body.splitlines()[-1]).get("done"))
-    return body.rstrip().endswith(b"data: [DONE]")
+def _is_whole(path: str, is_streaming: bool, body: bytes, tokens: int) -> bool:
+    """Whether a reply has the end of its wire format, once, and as many tokens as it was asked for."""
+    if not path.startswith("/api/"):
+        if is_streaming:
+            return body.rstrip().endswith(b"data: [DONE]") and body.count(b"[DONE]") == 1
+        return bool(json.loads(body)["usage"]["completion_tokens"] == tokens)
+    records = [json.loads(line) for line in body.splitlines()]
+    ends = [record for record in records if record.get("done")]
+    return ends == records[-1:] and ends[0]["eval_count"] == tokens
 
 
 async def ask(
@@ -75,7 +78,7 @@ async def ask(
     leaves_s = random.uniform(0.01, 0.8) if random.random() < 0.08 else None
     is_slow = random.random() < 0.08
     words = f"task {random.random()} " * random.choice([1, 20, 200])
-    asked = Asked(origin, path, is_streaming, life, time.monotonic())
+    asked = Asked(origin, path, is_streaming, tokens, life, time.monotonic())
     body = _body(path, is_streaming, words, tokens)
     try:
         async with asyncio.timeout(leaves_s if leaves_s is not None else ANSWER_S):
@@ -104,5 +107,5 @@ async def _read(
             got += chunk
             if is_slow:
                 await asyncio.sleep(SLOW_READ_S)
-        is_whole = bool(got) and _is_whole(asked.path, asked.is_streaming, got)
+        is_whole = bool(got) and _is_whole(asked.path, asked.is_streaming, got, asked.tokens)
         asked.end = End.DONE if is_whole else End.TRUNCATED
