@@ -15,6 +15,7 @@ DAEMON_FILE = "daemon.json"
 LOCK_FILE = "daemon.lock"  # held by the daemon of a home for as long as it runs
 TIMEOUT_S = 30.0  # the daemon answers from memory, but reckons some seconds at a run of hundreds of requests
 ANSWER_BYTES = 16 * 1024 * 1024
+SENTENCE_CHARACTERS = 2000  # of an error; ours name a file or two
 
 T = TypeVar("T")
 
@@ -125,6 +126,8 @@ def _ask(
 def _error(status: int, body: bytes) -> PairproxyError | None:
     """What a daemon answered; None: no daemon of ours does."""
     try:
-        return PairproxyError(msgspec.json.decode(body, type=dict[str, str])["error"])
+        sentence = msgspec.json.decode(body, type=dict[str, str])["error"]
+        # Whoever got the port of a daemon that was killed must not write to this terminal as it likes.
+        return PairproxyError("".join(one for one in sentence if one.isprintable())[:SENTENCE_CHARACTERS])
     except (msgspec.DecodeError, KeyError):
         return PairproxyError("The daemon could not answer. Its log says why.") if status >= 500 else None

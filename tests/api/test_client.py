@@ -165,6 +165,15 @@ def test_an_error_of_the_daemon_is_its_sentence(home: Path) -> None:
         get_status(home)
 
 
+def test_what_is_no_daemon_writes_no_escapes_to_the_terminal(home: Path) -> None:
+    """The error of another user's program on the port of a killed daemon is text, and bounded."""
+    told = "\x1b]0;title\x07\x1b[2J\u202egone\nPaired." + "x" * 10_000
+    with answering(home, {"error": told}, 400), pytest.raises(PairproxyError) as caught:
+        get_status(home)
+    assert caught.value.sentence.isprintable()
+    assert len(caught.value.sentence) == client.SENTENCE_CHARACTERS
+
+
 @pytest.mark.parametrize("body", [b"{}", b"[]", b'{"version": 1}'])
 def test_another_version_is_told_apart(home: Path, body: bytes) -> None:
     """JSON that does not fit asks for a restart instead of showing half of it."""
