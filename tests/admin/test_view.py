@@ -30,6 +30,7 @@ class Recorded(Told):
             lambda: "mDNS is off",
             lambda: 4712,
             lambda: self.at,
+            lambda: 0.5,
         )
 
     def tell(self, event: Event) -> list[Command]:
@@ -70,6 +71,11 @@ def test_a_fresh_node_shows_itself_and_its_paired_peers(book: PeerBook, other: I
     assert (replica.prefill_tokens_per_s, replica.decode_tokens_per_s) == pytest.approx((250.0, 25.0))
     assert (peer.node, peer.name, peer.is_up, peer.engines) == (other.device_id, "bert", False, ())
     assert (peer.address, peer.found_by, peer.age_s) == ("10.0.0.7:11634", None, None)
+
+
+def test_how_late_the_event_loop_was_is_told(book: PeerBook) -> None:
+    """The status holds what the monitor measured."""
+    assert Recorded(book).view.status()().loop_lag_s == 0.5
 
 
 def test_a_heard_peer_shows_what_it_said_and_how_long_ago(book: PeerBook, other: Identity) -> None:

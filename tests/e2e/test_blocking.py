@@ -65,7 +65,7 @@ def test_two_daemons_serve_without_blocking(
                 await asyncio.to_thread(get_report, home)
                 await asyncio.to_thread(get_explanation, home, "last")
                 await asyncio.sleep(0.6)  # probes and heartbeats
-                assert (await asyncio.to_thread(get_status, home)).loop_lag_s < 5.0
+                assert 0 < (await asyncio.to_thread(get_status, home)).loop_lag_s < 5.0
             assert bert.node != anna.node
 
     run_async(scene(), timeout=40)
