@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from tests.support.lan import PRELOADED, Nursery, is_capable, missing
-from tests.support.lan_nodes import LanDaemons
+from tests.support.lan_nodes import LanDaemons, LanNode, lan_settings
 
 FIGURES = pytest.StashKey[list["Figure"]]()
 AHEAD = pytest.StashKey["Ahead"]()
 Network = Callable[..., LanDaemons]
 """Takes the names of the hosts, and options of Lan."""
 Told = Callable[["Figure"], None]
+FAST_S = 0.3  # heartbeat: lost after 1.5 s
 AT_ONCE = 2  # tests, of three daemons each: two cores do them without haste
 
 
@@ -70,6 +71,26 @@ def maker(stack: ExitStack, directory: Path, nursery: Nursery) -> Network:
         return stack.enter_context(LanDaemons(directory, names, nursery=nursery, **options))
 
     return make
+
+
+def couple(
+    network: Network, *names: str, text: str = "", **options: bool
+) -> tuple[LanDaemons, list[LanNode]]:
+    """Two paired nodes (or those of these names) on a LAN with these settings, started and connected."""
+    daemons = prepared(network, *names, text=text, **options)
+    nodes = daemons.begin(*(names or ("anna", "ben")))
+    daemons.until_connected()
+    return daemons, nodes
+
+
+def prepared(network: Network, *names: str, text: str = "", **options: bool) -> LanDaemons:
+    """The same, not started."""
+    names = names or ("anna", "ben")
+    daemons = network(*names, **options)
+    for name in names:
+        daemons.home(name, text or lan_settings(heartbeat_s=FAST_S))
+    daemons.pair(*names)
+    return daemons
 
 
 @pytest.fixture

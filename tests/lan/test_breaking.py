@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.lan.conftest import Figure, Network, Told
+from tests.lan.conftest import FAST_S, Figure, Network, Told
 from tests.support.daemons import until
 from tests.support.lan_bursts import SLACK, Burst, at_rest, until_back, until_gone, until_used
 from tests.support.lan_nodes import LanDaemons, LanNode, lan_settings
 
-FAST_S = 0.3  # heartbeat: lost after 1.5 s
 REAL_S = 1.0  # the heartbeat that everybody has: lost after 5 s
 
 

@@ -1,19 +1,16 @@
 """Where peers are: found by real multicast, and again whatever becomes of addresses, cards and networks."""
 
 import re
-import signal
 import socket
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.lan.conftest import Figure, Network, Told
-from tests.support.daemons import until
-from tests.support.lan_bursts import Burst, at_rest, until_back, until_gone, until_used
+from tests.lan.conftest import FAST_S, Figure, Network, Told, couple, prepared
+from tests.support.lan_bursts import Burst, at_rest, until_gone, until_used
 from tests.support.lan_nodes import PEER_PORT, LanDaemons, LanNode, lan_settings
 
-HEARTBEAT_S = 0.3
 MDNS = "udp dport 5353"
 BUDGET_PER_S = 5.0  # packets for each ordered pair of nodes: a document, its acknowledgement, room for TLS
 BUDGET_S = 2.0
@@ -21,26 +18,6 @@ MDNS_BUDGET = (
     24  # packets to others in BUDGET_S: a browser asks 0, 1, 5 and 14 s after its start, then no more
 )
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
-
-
-def couple(
-    network: Network, *names: str, text: str = "", **options: bool
-) -> tuple[LanDaemons, list[LanNode]]:
-    """Two paired nodes (or those of these names) on a LAN with these settings, started and connected."""
-    daemons = prepared(network, *names, text=text, **options)
-    nodes = daemons.begin(*(names or ("anna", "ben")))
-    daemons.until_connected()
-    return daemons, nodes
-
-
-def prepared(network: Network, *names: str, text: str = "", **options: bool) -> LanDaemons:
-    """The same, not started."""
-    names = names or ("anna", "ben")
-    daemons = network(*names, **options)
-    for name in names:
-        daemons.home(name, text or lan_settings(heartbeat_s=HEARTBEAT_S))
-    daemons.pair(*names)
-    return daemons
 
 
 def test_three_machines_meet_and_share_and_lose_nothing(network: Network, told: Told) -> None:
@@ -62,53 +39,6 @@ def test_three_machines_meet_and_share_and_lose_nothing(network: Network, told: 
 
 
 @pytest.mark.slow
-def test_a_new_address_is_found(network: Network, told: Told) -> None:
-    """F26: after a change of address (DHCP) the node is reached at the new one, and works as before."""
-    _, (anna, ben) = couple(network)
-    burst = Burst(anna, "burst").send(2, tokens=100)
-    burst.until_runs_on(ben)
-    began_at = time.monotonic()
-    ben.here.move_to("10.77.0.99")
-    wanted = f"10.77.0.99:{PEER_PORT}"
-    until(lambda: anna.view_of(ben).is_up and anna.view_of(ben).address == wanted, "ben at his new address")
-    found_s = time.monotonic() - began_at
-    seen = burst.seen()
-    told(Figure("F26 new address (noticed: used)", seen.asked, seen.whole, seen.broken, seen.lost, found_s))
-    assert seen.lost == 0
-    assert seen.broken <= 1
-    until_back(ben, anna, time.monotonic())
-    until_used(anna, ben)
-    at_rest(anna, ben)
-
-
-@pytest.mark.slow
-def test_of_two_paths_one_dies(network: Network, told: Told) -> None:
-    """F24 F27: a peer on two networks is one peer; when the path in use dies the other one is taken."""
-    daemons = prepared(network)
-    for host in daemons.lan.hosts:
-        daemons.lan.add_interface(host, "eth1", f"10.88.0.{host.number}/24", "br9")
-    anna, ben = daemons.begin("anna", "ben")
-    daemons.until_connected()
-    assert [len(node.status().nodes) for node in (anna, ben)] == [2, 2]
-    burst = Burst(anna, "burst").send(2, tokens=100)
-    burst.until_runs_on(ben)
-    began_at, used = time.monotonic(), str(anna.view_of(ben).address)
-    for host in (anna.here, ben.here):
-        if used.startswith("10.77."):
-            host.cut()
-        else:
-            daemons.lan.switch.ip(f"link set br9p{host.number} nomaster")
-    until(lambda: anna.view_of(ben).is_up and anna.view_of(ben).address != used, "the other path is used")
-    changed_s = time.monotonic() - began_at
-    seen = burst.seen()
-    told(Figure("F27 one of two paths dies", seen.asked, seen.whole, seen.broken, seen.lost, changed_s))
-    assert seen.lost == 0
-    assert seen.broken <= 1
-    until_used(anna, ben)
-    assert [len(node.status().nodes) for node in (anna, ben)] == [2, 2]
-
-
-@pytest.mark.slow
 def test_an_address_that_every_machine_has_leads_nobody_astray(network: Network) -> None:
     """F24: each has a bridge for containers of the same address and says so; dialled, it is oneself."""
     daemons = prepared(network)
@@ -126,7 +56,7 @@ def test_an_address_that_every_machine_has_leads_nobody_astray(network: Network)
 def test_without_multicast_peers_are_found(network: Network, told: Told, how: str) -> None:
     """F28: a VPN that carries unicast only: by the addresses of the last life, or by one in the settings."""
     static = ["10.77.0.1", f"10.77.0.2:{PEER_PORT}"] if how == "static" else []
-    text = lan_settings(heartbeat_s=HEARTBEAT_S, peers={"static": static})
+    text = lan_settings(heartbeat_s=FAST_S, peers={"static": static})
     daemons = prepared(network, text=text)
     if how == "remembered":
         nodes = daemons.begin("anna", "ben")
@@ -190,29 +120,6 @@ def test_wrong_clocks_lock_nobody_out(network: Network, told: Told) -> None:
     until_used(ben, anna)
     years = [int(re.findall(r"^(\d{4})-", node.log, re.MULTILINE)[0]) for node in (anna, ben)]
     assert years[1] - years[0] >= 39, "their clocks were wrong"
-
-
-@pytest.mark.slow
-def test_a_machine_sleeps_and_wakes(network: Network, told: Told) -> None:
-    """F29: asleep it is missed, awake it is back within seconds on both sides; what was open ends once."""
-    _, (anna, ben) = couple(network)
-    theirs = Burst(ben, "theirs").send(2, tokens=100)
-    theirs.until_runs_on(anna)
-    ben.here.unplug()
-    ben.here.signal_all(signal.SIGSTOP)
-    until_gone(anna, ben, time.monotonic())
-    at_rest(anna)
-    woken_at = time.monotonic()
-    ben.here.plug()
-    ben.here.signal_all(signal.SIGCONT)
-    back_s = until_back(anna, ben, woken_at)
-    until_back(ben, anna, woken_at)
-    seen = theirs.seen()
-    told(Figure("F29 sleep (noticed: awake)", seen.asked, seen.whole, seen.broken, seen.lost, back_s))
-    assert seen.lost == 0
-    assert seen.broken <= 1
-    until_used(anna, ben)
-    until_used(ben, anna)
 
 
 @pytest.mark.slow

@@ -187,32 +187,34 @@ class Lan:
 
     def _wire(self, rooms: dict[str, Room]) -> None:
         self._make_bridge("br0")
-        lines = ["link set lo up"]
         for number, room in enumerate(rooms.values(), start=1):
-            host = Host(room, number, f"{NETWORK}.{number}", self.switch.ip)
-            self.hosts.append(host)
-            hardware = f"02:00:00:00:00:{number:02x}"
-            lines += [
-                f"link add {host.port} type veth peer name eth0 address {hardware} netns {host.pid}",
-                f"link set {host.port} master br0 up",
-            ]
-        self.switch.ip(*lines)
+            self.hosts.append(Host(room, number, f"{NETWORK}.{number}", self.switch.ip))
+        self.switch.ip("link set lo up", *(line for host in self.hosts for line in _card(host)))
         # The switch itself is nobody on the LAN: it must not speak IPv6.
         self.switch.run(
             "sh", "-c", "for one in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 > $one; done"
         )
         for host in self.hosts:
-            self._set_up(host)
+            self.set_up(host)
 
-    def _set_up(self, host: Host) -> None:
+    def set_up(self, host: Host) -> None:
+        """Bring its card up, with its address."""
         # No wait for duplicate addresses: link-local ones would come a second late.
         host.run("sh", "-c", "for one in /proc/sys/net/ipv6/conf/*/accept_dad; do echo 0 > $one; done")
         addresses = [
             f"addr add {host.address}/24 brd + dev eth0",
             f"route add default via {NETWORK}.254 dev eth0 onlink",
         ]
-        lines = ["link set lo up", "link set eth0 up"]
-        host.ip(*lines, *(addresses if self._has_ipv4 else []))
+        host.ip("link set lo up", "link set eth0 up", *(addresses if self._has_ipv4 else []))
+
+    def pull_card(self, host: Host) -> None:
+        """The network card is gone, as with a docking station."""
+        self.switch.ip(f"link del {host.port}")
+
+    def push_card(self, host: Host) -> None:
+        """The card again, another one to the kernel, with the address that it had."""
+        self.switch.ip(*_card(host))
+        self.set_up(host)
 
     # --- what happens to it -----------------------------------------------------------------------------
 
@@ -275,3 +277,12 @@ class Lan:
             self._bridges.add(name)
             kind = "type bridge forward_delay 0 stp_state 0 mcast_snooping 0"
             self.switch.ip(f"link add {name} {kind}", f"link set {name} up")
+
+
+def _card(host: Host) -> list[str]:
+    """Lines of ``ip`` in the switch: a network card for the host, and its cable in the switch."""
+    hardware = f"02:00:00:00:00:{host.number:02x}"
+    return [
+        f"link add {host.port} type veth peer name eth0 address {hardware} netns {host.pid}",
+        f"link set {host.port} master br0 up",
+    ]
