@@ -4,9 +4,16 @@ from collections import Counter
 
 import pytest
 
-from pairproxy.core.avoidance import AVOID_FIRST_S
+from pairproxy.core.avoidance import AVOID_FIRST_S, REFUSALS
 from pairproxy.core.commands import Command
-from pairproxy.core.errors import BrokenReply, PairproxyError, QueueTimeout, Unreachable, UpstreamBusy
+from pairproxy.core.errors import (
+    BrokenReply,
+    PairproxyError,
+    QueueTimeout,
+    SlotsTaken,
+    Unreachable,
+    UpstreamBusy,
+)
 from pairproxy.core.events import EngineLost
 from pairproxy.core.models import ModelName, NodeId, Outcome
 from pairproxy.core.queue import FULL_S, NOWHERE_S
@@ -142,3 +149,18 @@ def test_it_is_the_same_when_the_monitor_has_seen_it_too(is_lost_first: bool) ->
         told.tell(EngineLost(told.at, GPU))
     assert told.passes(NOWHERE_S - 0.1) == []
     assert refused(told.passes(0.1)) == [("r", QueueTimeout)]
+
+
+def test_a_peer_that_lies_about_its_slots_is_asked_so_many_times() -> None:
+    """F11: it publishes free slots and refuses each request: sixteen round trips, then the other place."""
+    told, tries = Told(speed=SLOW), 0
+    told.hears(document(B, rates=FAST))
+    commands = told.arrives(ask("r"))
+    while (placed := sent(commands)) != [("r", A)]:
+        if placed:
+            tries += 1
+            commands = told.fails("r", SlotsTaken("taken"), tries)
+        else:
+            told.at += 0.5
+            commands = told.hears(document(B, rates=FAST, sequence=tries + 1))
+    assert 2 <= tries <= REFUSALS + 1
