@@ -1,7 +1,7 @@
 """A thousand requests through three nodes that are killed, stopped and cut off at random, by a seed.
 
-CHAOS_SEED picks another course, CHAOS_CONTINUATION=1 lets replies go on elsewhere. The course is the seed's as
-far as the machine's speed allows.
+CHAOS_SEED picks another course, CHAOS_CONTINUATION=1 lets replies go on elsewhere. The course is the seed's
+as far as the machine's speed allows.
 """
 
 import asyncio
