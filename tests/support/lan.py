@@ -116,8 +116,8 @@ class Lan:
         """``nursery``: whoever makes it; None: one of its own, which has imported nothing."""
         self._names = list(names)
         self._has_ipv4 = has_ipv4
-        self._own_nursery = Nursery() if nursery is None else None
-        self._nursery = nursery if self._own_nursery is None else self._own_nursery
+        self._nursery = nursery or Nursery()
+        self._owns_nursery = nursery is None
         self._life: socket.socket | None = None
         self._keeper = 0
         self._bridges: set[str] = set()
@@ -137,8 +137,8 @@ class Lan:
     def start(self) -> None:
         """Make it. Raises LanError, and leaves nothing behind."""
         try:
-            if self._own_nursery is not None:
-                self._own_nursery.start()
+            if self._owns_nursery:
+                self._nursery.start()
             rooms = self._make_rooms()
             self.switch = rooms.pop(SWITCH)
             if self._names:
@@ -160,8 +160,8 @@ class Lan:
                     os.kill(self._keeper, signal.SIGKILL)  # the kernel kills the rooms, and what they started
             for room in (*self.hosts, self.switch):
                 room.close()
-        if self._own_nursery is not None:
-            self._own_nursery.stop()
+        if self._owns_nursery:
+            self._nursery.stop()
 
     def _make_rooms(self) -> dict[str, Room]:
         names = (SWITCH, *self._names)
