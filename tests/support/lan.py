@@ -88,7 +88,7 @@ class Nursery:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", str(KEEPER), *self._modules],
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 start_new_session=True,  # Ctrl-C is the test's
             )
 
