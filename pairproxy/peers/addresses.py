@@ -128,7 +128,12 @@ class PeerAddresses:
     def _bound(self) -> None:
         """Half for what proved itself, half for hints: neither can drive out the other; the oldest go."""
         self._proved[MAX_ADDRESSES // 2 :] = []
-        self._hinted[MAX_ADDRESSES - len(self._proved) :] = []
+        room = MAX_ADDRESSES - len(self._proved)
+        while len(self._hinted) > room:
+            # Anybody can announce; what the peer told when pairing, or called from, is not lost to that.
+            announced = [one for one in self._hinted if one.source == MDNS]
+            others = [one for one in self._hinted if one.source != MDNS]
+            self._hinted.remove((announced if len(announced) > room // 2 else others)[-1])
         self._denied &= {one.place for one in [*self._proved, *self._hinted, *self._static]}
 
 

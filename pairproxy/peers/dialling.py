@@ -10,7 +10,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable
 
 from pairproxy.core.errors import Unreachable, UpstreamError
-from pairproxy.peers.addresses import MAX_ADDRESSES, Address, is_link_local
+from pairproxy.peers.addresses import MAX_ADDRESSES, MDNS, Address, is_link_local
 
 HEAD_START_S = 0.25  # RFC 8305 section 5: what one attempt has before the next begins
 MOST_DIALS = 96  # in one race: all that may be known, and some that are named meanwhile
@@ -31,12 +31,15 @@ async def race(
     did not work.
     """
     tried: set[tuple[str, int]] = set()
+    announced = 0  # of those that were tried: a flood of them must leave time for the others
     under_way: dict[asyncio.Task[Address], Address] = {}
     try:
         while True:
-            fresh = next((one for one in candidates() if one.place not in tried), None)
+            known = (one for one in candidates() if one.source != MDNS or announced < MAX_ADDRESSES)
+            fresh = next((one for one in known if one.place not in tried), None)
             if fresh is not None and len(tried) < MOST_DIALS:
                 tried.add(fresh.place)
+                announced += fresh.source == MDNS
                 under_way[asyncio.create_task(_dialled(fresh, dial, failed), name="dial")] = fresh
             if not under_way:
                 return None

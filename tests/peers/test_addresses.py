@@ -88,6 +88,19 @@ def test_forged_hints_drive_out_neither_what_worked_nor_the_settings_nor_the_new
     assert len(known._denied) <= MAX_ADDRESSES + 1
 
 
+def test_forged_announcements_do_not_drive_out_what_the_peer_itself_told() -> None:
+    """I12: told when pairing, or by its own call; and neither do those keep the newest announcement out."""
+    known = PeerAddresses()
+    for number in range(MAX_ADDRESSES):
+        known.add(at(f"10.0.0.{number}", "pairing" if number % 2 else "inbound"))
+    for number in range(100):
+        known.add(at(f"10.77.0.{number}"))
+    kept = hosts(known)
+    assert sum(host.startswith("10.77.") for host in kept) == MAX_ADDRESSES // 2
+    assert {"10.77.0.99", "10.0.0.15", "10.0.0.8"} <= set(kept)
+    assert len(kept) == MAX_ADDRESSES
+
+
 def test_only_a_new_first_address_is_worth_a_write() -> None:
     """Proving the same address again changes nothing."""
     known = PeerAddresses()

@@ -93,8 +93,20 @@ def test_a_race_of_ever_new_addresses_ends(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(dialling, "MOST_DIALS", 20)
     ports = iter(range(1, 1000))
     net = Net()
-    never = run_async(race(lambda: [Address(REFUSES, next(ports), "mdns")], net.dial, net.note))
+    never = run_async(race(lambda: [Address(REFUSES, next(ports), "inbound")], net.dial, net.note))
     assert (never, len(net.dialled)) == (None, 20)
+
+
+def test_announcements_without_end_leave_time_for_what_the_peer_told() -> None:
+    """I12: two new forged addresses before each dial, and the one of the settings has its turn."""
+    ports = iter(range(1, 1000))
+    net, told = Net(), Address("10.0.0.3", 1, "static")
+
+    def flooded() -> list[Address]:
+        return [*(Address(REFUSES, next(ports), "mdns") for _ in range(2)), told]
+
+    winner = run_async(race(flooded, net.dial, net.note))
+    assert (winner, len(net.dialled)) == (told, MAX_ADDRESSES + 1)
 
 
 def test_cancelling_the_race_ends_every_dial() -> None:
