@@ -14,7 +14,7 @@ from pairproxy.api.schema import TrustChanged
 from pairproxy.clock import today
 from pairproxy.config import Settings, parse_listen
 from pairproxy.core.errors import PeerNotTrusted, PeerRevoked, UseNotAllowed
-from pairproxy.core.events import NodeLost, RightsChanged
+from pairproxy.core.events import NodeForgotten, RightsChanged
 from pairproxy.core.models import EngineId, NodeId, Rights
 from pairproxy.core.residency import Residency
 from pairproxy.core.scheduler import Scheduler
@@ -181,7 +181,7 @@ class Peering:
         link, task = self.book.remove(old.node), self._following.pop(old.node, None)
         if task is not None:
             task.cancel()
-        self._dispatcher.tell(NodeLost(self._dispatcher.now(), old.node))
+        self._dispatcher.tell(NodeForgotten(self._dispatcher.now(), old.node))
         if link is not None:
             self._spawn(f"closing {link.name}", link.upstream.close())
 

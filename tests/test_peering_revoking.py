@@ -156,7 +156,7 @@ def has_model(home: Path, model: str) -> bool:
     )
 
 
-@pytest.mark.slow  # NodeLost, which does it, is told in every test here
+@pytest.mark.slow  # NodeForgotten, which does it, is told in every test here
 def test_what_waits_for_a_forgotten_peers_first_byte_goes_elsewhere(home: Path, tmp_path: Path) -> None:
     """Its client gets a whole answer, of another node."""
     other = tmp_path / "other"

@@ -182,6 +182,10 @@ class CatalogueTable:
         """Take in what a peer told."""
         self._held[catalogue.node] = catalogue
 
+    def forget(self, node: NodeId) -> None:
+        """Let go of what a peer told."""
+        self._held.pop(node, None)
+
     def content(self, node: NodeId) -> str:
         """The name of what is held of a peer; "": nothing."""
         held = self._held.get(node)

@@ -101,6 +101,7 @@ class Endings:
         self._blame(running.place, error, event.at)
         waiting.last_error = error
         rest = rest_of(waiting.request, running.replica, event.delivered_tokens)
+        waiting.go_back()  # where it was taken back from nothing failed
         waiting.failures += 1
         waiting.excluded.add(running.place)
         if rest is not None and waiting.failures < knows.rules.attempts:

@@ -151,6 +151,14 @@ class NodeLost:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeForgotten:
+    """A person ended that this node uses a peer: nothing comes from it any more, and nothing goes there."""
+
+    at: float
+    node: NodeId
+
+
+@dataclass(frozen=True, slots=True)
 class DrainStarted:
     """This daemon is to stop: it takes no new request, and what it has may end."""
 
@@ -201,6 +209,7 @@ Event = (
     | NodeReported
     | CatalogueReported
     | NodeLost
+    | NodeForgotten
     | DrainStarted
     | DrainEnded
     | RightsChanged

@@ -65,9 +65,15 @@ class NodeTable:
         return True
 
     def lose(self, node: NodeId) -> None:
-        """Forget a node that is gone."""
+        """Forget what a node said of its state; its listing, which it names, is good when it comes back."""
         self._views.pop(node, None)
         self.prefixes.lose(node)
+
+    def forget(self, node: NodeId) -> None:
+        """Let go of all that a node ever told."""
+        self.lose(node)
+        self._over.pop(node, None)
+        self.catalogues.forget(node)
 
     def epoch(self, node: NodeId) -> str | None:
         """The life that a node is in; None: nothing is known of it."""

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from pairproxy.core.commands import Command, Dispatch, Refuse
-from pairproxy.core.events import AttemptFinished, Event, RequestAbandoned, RequestArrived
+from pairproxy.core.events import AttemptFinished, Event, NodeForgotten, RequestAbandoned, RequestArrived
 from pairproxy.core.models import ModelName, NodeId, Place, Request, RequestId
 
 MODELS = 256  # remembered; an engine holds a handful in memory
@@ -34,6 +34,8 @@ class Residency:
                 self._end(request_id, at)
             case AttemptFinished(at, attempt):
                 self._end(attempt.request, at)
+            case NodeForgotten(_, node):
+                self._leave(node)
         for command in commands:
             if isinstance(command, Dispatch):
                 self._begin(command, event.at)
@@ -54,6 +56,13 @@ class Residency:
             return False
         users = self._used.get(model, {})
         return all(user == peer or at - last > MISSED_S for user, last in users.items())
+
+    def _leave(self, node: NodeId) -> None:
+        """Nothing is sent to a node any more, not even to unload what it holds for us."""
+        for model, places in list(self._there.items()):
+            places -= {place for place in places if place.node == node}
+            if not places:
+                del self._there[model]
 
     def _begin(self, command: Dispatch, at: float) -> None:
         request = self._live.get(command.attempt.request)

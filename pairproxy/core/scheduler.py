@@ -34,6 +34,7 @@ from pairproxy.core.events import (
     EngineSettled,
     Event,
     FirstByteReceived,
+    NodeForgotten,
     NodeLost,
     NodeReported,
     ReplyBroken,
@@ -220,6 +221,9 @@ class Scheduler:
                 self.nodes.catalogues.hold(catalogue)
             case NodeLost(_, node):
                 self._lose(node, commands)
+            case NodeForgotten(_, node):
+                self._lose(node, commands)
+                self.nodes.forget(node)
             case _:
                 pass
 

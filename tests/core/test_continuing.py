@@ -6,7 +6,7 @@ from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.commands import Command, Dispatch, Refuse
 from pairproxy.core.continuing import final_error, rest_of
 from pairproxy.core.documents import EngineReport
-from pairproxy.core.errors import BrokenReply, ReplyTruncated, UpstreamBusy
+from pairproxy.core.errors import BrokenReply, Moved, ReplyTruncated, UpstreamBusy
 from pairproxy.core.events import (
     AttemptFailed,
     AttemptFinished,
@@ -114,6 +114,19 @@ def test_this_node_goes_on_where_its_engine_was_seen_to() -> None:
     talk.tell(EngineReported(talk.at, here))
     (on,) = dispatched(talk.breaks(attempt, 30))
     assert on.decision.place.node == A
+
+
+def test_the_rest_may_go_where_the_request_was_taken_back_from() -> None:
+    """A node that lost a request to a faster one has failed nobody: it goes on where that one is lost."""
+    talk = Talk()
+    talk.hear(B, 1)
+    talk.hear(C, 1)
+    (slow,) = dispatched(talk.tell(RequestArrived(0.0, ask("r"))))
+    (fast,) = dispatched(talk.tell(AttemptFailed(0.1, slow.attempt, Moved("It is done sooner there."))))
+    assert fast.decision.place != slow.decision.place
+    talk.tell(FirstByteReceived(0.2, fast.attempt))
+    (on,) = dispatched(talk.breaks(fast.attempt, 30))
+    assert on.decision.place == slow.decision.place
 
 
 def test_only_the_same_replica_goes_on() -> None:

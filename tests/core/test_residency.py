@@ -2,7 +2,13 @@
 
 from pairproxy.core.commands import Command, Dispatch, Refuse
 from pairproxy.core.errors import QueueFull
-from pairproxy.core.events import AttemptFailed, AttemptFinished, RequestAbandoned, RequestArrived
+from pairproxy.core.events import (
+    AttemptFailed,
+    AttemptFinished,
+    NodeForgotten,
+    RequestAbandoned,
+    RequestArrived,
+)
 from pairproxy.core.models import (
     AttemptId,
     Decision,
@@ -62,6 +68,17 @@ def test_every_peer_that_was_used_is_known_until_it_is_told() -> None:
     story.residency.heard(failure, [_sent("c", 2, AT_EVE)])
     assert story.residency.places_of(MODEL) == (AT_EVE,)
     assert story.residency.places_of(ModelName("other")) == (AT_BEN,)
+
+
+def test_a_forgotten_peer_is_not_told_to_unload() -> None:
+    """Nothing is sent to it any more; the others are told."""
+    story = Story()
+    story.arrives("a", AT_EVE)
+    story.arrives("b", AT_BEN)
+    story.arrives("c", AT_BEN, model="other")
+    story.residency.heard(NodeForgotten(1.0, BEN), [])
+    assert story.residency.places_of(MODEL) == (AT_EVE,)
+    assert story.residency.places_of(ModelName("other")) == ()
 
 
 def test_a_model_in_use_is_not_unloaded() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from pairproxy.core.arrivals import SEEN_S
 from pairproxy.core.catalogue import node_catalogue
+from pairproxy.core.commands import BreakOff
 from pairproxy.core.documents import CatalogueEntry, EngineCatalogue, StateDocument
 from pairproxy.core.errors import (
     Draining,
@@ -15,7 +16,13 @@ from pairproxy.core.errors import (
     Unreachable,
     UpstreamBusy,
 )
-from pairproxy.core.events import CatalogueReported, DrainStarted, EngineReported, SpeedMeasured
+from pairproxy.core.events import (
+    CatalogueReported,
+    DrainStarted,
+    EngineReported,
+    NodeForgotten,
+    SpeedMeasured,
+)
 from pairproxy.core.models import EngineId, ModelName, NodeId, Usage
 from tests.core.told import (
     FAST,
@@ -190,3 +197,18 @@ def test_what_a_peer_lists_is_kept_and_moves_nothing() -> None:
     before = published(told).catalogue
     told.tell(EngineReported(0.0, replace(report(), catalogue=(listed,))))
     assert published(told).catalogue not in ("", before)
+
+
+def test_nothing_is_kept_of_what_a_forgotten_node_told() -> None:
+    """Its state, its lives, its listing and its prompts go, and what runs there is broken off."""
+    told = Told(speed=None)
+    told.hears(document(B))
+    told.hears(document(B, epoch="2"))
+    told.tell(CatalogueReported(told.at, node_catalogue(B, ())))
+    asked = only_dispatch(told.arrives(ask("r")))
+    nodes = told.scheduler.nodes
+    assert nodes.catalogues.content(B) != ""
+    commands = told.tell(NodeForgotten(told.at, B))
+    assert [one.attempt for one in commands if isinstance(one, BreakOff)] == [asked.attempt]
+    assert (nodes.epoch(B), nodes.catalogues.content(B)) == (None, "")
+    assert nodes.report(document(B, epoch="1"), told.at), "it is paired anew, and is as if never met"
