@@ -31,6 +31,7 @@ PRESSING_S = (
     0.002  # the same, where the reader waits for the news to act: a slot is wanted of it, or promised it
 )
 JITTER = 0.1  # so that nodes do not publish in step
+MOST_STREAMS = 4  # of one peer: two while it changes its path; each is told all that happens here
 
 _REFUSED, _PROTOCOL = b"x-pairproxy-refused", b"x-pairproxy-protocol"
 _WHY = {
@@ -56,6 +57,13 @@ class _Reader:
         self.node = node
         self.changed = asyncio.Event()
         self.pressing = asyncio.Event()
+        self.is_over = False
+
+    def end(self) -> None:
+        """The peer has newer streams, enough of them."""
+        self.is_over = True
+        self.changed.set()
+        self.pressing.set()
 
     async def news(self, interval_s: float) -> None:
         """Return when the next document is due."""
@@ -96,7 +104,7 @@ class Publisher:
         self._interval_s = interval_s
         self._epoch = uuid.uuid4().hex
         self._sequence = 0
-        self._readers: set[_Reader] = set()
+        self._readers: dict[_Reader, None] = {}  # oldest first
 
     def heard(self, event: Event, commands: list[Command]) -> None:
         """A dispatcher's listener: every event but news from others may have changed the document."""
@@ -127,7 +135,7 @@ class Publisher:
         return _encode(self.document_for(reader))
 
     async def stream(self, request: web.BaseRequest, reader: NodeId) -> web.StreamResponse:
-        """Answer a peer's subscription until it leaves."""
+        """Answer a peer's subscription until it leaves, or has MOST_STREAMS newer ones."""
         response = web.StreamResponse(
             headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-store"}
         )
@@ -135,15 +143,18 @@ class Publisher:
         if address:
             self._came_from(reader, _host(address))
         heard, told = _Reader(reader), ToldTo()
-        self._readers.add(heard)
+        self._readers[heard] = None
+        for old in [one for one in self._readers if one.node == reader][:-MOST_STREAMS]:
+            old.end()
         try:
             await response.prepare(request)
-            while True:
+            while not heard.is_over:
                 heard.clear()
                 await response.write(_encode(self.document_for(reader, told)) + b"\n")
                 await heard.news(self._interval_s * random.uniform(1 - JITTER, 1))
         finally:
-            self._readers.discard(heard)
+            self._readers.pop(heard, None)
+        return response
 
 
 def _host(address: tuple[Any, ...]) -> str:

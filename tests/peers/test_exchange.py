@@ -12,7 +12,7 @@ from pairproxy.core.events import NodeReported, RequestArrived, TimePassed
 from pairproxy.core.models import NodeId
 from pairproxy.core.prefix_news import mark_of
 from pairproxy.peers import exchange
-from pairproxy.peers.exchange import Publisher, read_document, subscribe
+from pairproxy.peers.exchange import MOST_STREAMS, Publisher, read_document, subscribe
 from pairproxy.proxy.listening import bind, port_of
 from pairproxy.proxy.server import Port
 from pairproxy.upstreams import Upstream
@@ -181,6 +181,24 @@ def test_a_reader_that_leaves_is_forgotten() -> None:
             assert len(publisher._readers) == 1
             await documents.aclose()  # type: ignore[attr-defined]
             await eventually(lambda: not publisher._readers)
+
+    run_async(scene())
+
+
+def test_a_peer_has_a_few_streams_and_the_newest_go_on() -> None:
+    """Each is a document for whatever happens here: who opens one after another ends its own first ones."""
+
+    async def scene() -> None:
+        async with published(Told(), 0.05) as (_, subscribed):
+            streams = [subscribed() for _ in range(MOST_STREAMS + 2)]
+            for one in streams:
+                await next_of(one)
+            async with asyncio.timeout(5.0):
+                for old in streams[:2]:
+                    assert {one.node async for one in old} <= {A}
+            for new in streams[2:]:
+                for _ in range(3):
+                    await next_of(new)
 
     run_async(scene())
 
