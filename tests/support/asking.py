@@ -1,12 +1,16 @@
 """A client without habits of its own: one connection a request, nothing retried, everything seen."""
 
 import http.client
+import io
 import json
+import socket
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
+
+from tests.support.h11_oracle import EXCHANGES, Exchange
 
 MODEL = "paced:1b"
 TIMEOUT_S = 30.0
@@ -38,6 +42,63 @@ class Got:
         return [json.loads(line) for line in self.body.splitlines()]
 
 
+class RecordingConnection(http.client.HTTPConnection):
+    """A connection whose bytes h11 reads as well; that an answer breaks off is the test's to judge (Got)."""
+
+    def connect(self) -> None:
+        """Connect, and note from now on what goes over it."""
+        super().connect()
+        exchange = Exchange(has_client_left=True)
+        EXCHANGES.append(exchange)
+        self.sock = RecordingSocket(self.sock, exchange)  # has what http.client asks for
+
+
+class RecordingSocket:
+    """A socket that notes what is sent and received through it."""
+
+    def __init__(self, sock: socket.socket, exchange: Exchange) -> None:
+        self._sock = sock
+        self._exchange = exchange
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sock, name)
+
+    def sendall(self, data: bytes) -> None:
+        """Note and send."""
+        self._exchange.sent += data
+        self._sock.sendall(data)
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """What an answer is read from."""
+        file = self._sock.makefile("rb", buffering=0)
+        return io.BufferedReader(RecordingFile(file, self._exchange))
+
+
+class RecordingFile(io.RawIOBase):
+    """The raw end of such a socket."""
+
+    def __init__(self, file: Any, exchange: Exchange) -> None:
+        super().__init__()
+        self._file = file
+        self._exchange = exchange
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read and note."""
+        count: int | None = self._file.readinto(buffer)
+        if count and not self._exchange.is_cut:
+            self._exchange.received += memoryview(buffer)[:count]
+        return count
+
+    def close(self) -> None:
+        """Close the socket's own file, too."""
+        self._file.close()
+        super().close()
+
+
 @dataclass
 class Asker:
     """Sends requests for text to one port; ``ask`` waits, ``start`` does it in a thread."""
@@ -65,7 +126,7 @@ class Asker:
 
     def connection(self) -> http.client.HTTPConnection:
         """One for the next request."""
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_S)
+        return RecordingConnection("127.0.0.1", self.port, timeout=TIMEOUT_S)
 
     def request(self, method: str, path: str, body: Any = None, **more: str) -> Got:
         """One request of any kind."""
