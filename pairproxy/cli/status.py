@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 TITLES = ("node", "engine", "model", "in use", "prefill", "decode", "")
 MOST_SEEN = 8  # of the nodes that are not paired, in a network of many
 MOST_RUNNING = 8  # requests that are listed: a screen has some 24 lines
+LATE_S = 1.0  # a heartbeat: peers begin to see that something is wrong here
 LEFT = frozenset(("node", "engine", "model", ""))
 
 
@@ -90,6 +91,10 @@ def _summary(found: "Status") -> str:
     ]
     if found.unpaired:
         lines.append(f"seen, not paired: {_strangers(found.unpaired)}")
+    if found.loop_lag_s > LATE_S:
+        lines.append(
+            f"pairproxy was held up for {found.loop_lag_s:.1f} s within the last minute; its log says by what"
+        )
     if found.discovery_problem:
         lines.append(f"discovery: {found.discovery_problem}")
     return "\n".join(lines)

@@ -184,3 +184,12 @@ def test_a_network_of_many_does_not_fill_the_screen() -> None:
     others = {"NODE0001": "10.0.0.7:11634", "NODE0002": "needs update"}
     line = _summary(msgspec.structs.replace(found, unpaired=others)).splitlines()[-1]
     assert line == "seen, not paired: NODE0001, NODE0002 (needs update)"
+
+
+def test_it_says_when_the_daemon_was_held_up() -> None:
+    """A machine that is too busy looks like a node that comes and goes; a moment of it is not worth a line."""
+    node = NodeStatus("N" * 52, "desk", is_self=True, is_up=True, engines=())
+    found = Status("1", node.node, "desk", 1.0, "fastest-finish", False, 0, (node,), (), 0, None, {}, None)
+    line = _summary(msgspec.structs.replace(found, loop_lag_s=2.5)).splitlines()[-1]
+    assert line == "pairproxy was held up for 2.5 s within the last minute; its log says by what"
+    assert "held up" not in _summary(msgspec.structs.replace(found, loop_lag_s=0.2))
