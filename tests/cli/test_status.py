@@ -187,7 +187,7 @@ def test_a_network_of_many_does_not_fill_the_screen() -> None:
 
 
 def test_it_says_when_the_daemon_was_held_up() -> None:
-    """A machine that is too busy looks like a node that comes and goes; a moment of it is not worth a line."""
+    """Too busy a machine looks like a node that comes and goes; a moment of it is not worth a line."""
     node = NodeStatus("N" * 52, "desk", is_self=True, is_up=True, engines=())
     found = Status("1", node.node, "desk", 1.0, "fastest-finish", False, 0, (node,), (), 0, None, {}, None)
     line = _summary(msgspec.structs.replace(found, loop_lag_s=2.5)).splitlines()[-1]
