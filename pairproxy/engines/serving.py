@@ -14,9 +14,7 @@ from aiohttp.typedefs import Handler
 
 T = TypeVar("T")
 
-BODY_BYTES = (
-    4 * 1024 * 1024
-)  # a window of a million tokens; 64 MiB of JSON would hold up the loop for seconds
+BODY_BYTES = 4 * 1024 * 1024  # a window of a million tokens; 64 MiB of JSON hold up the loop for seconds
 AT_ONCE_BYTES = 256 * 1024  # of JSON are read in a few milliseconds
 SHUTDOWN_S = 0.1  # for requests under way at the end; 0 would mean for ever to aiohttp
 
@@ -31,6 +29,7 @@ def runner(app: web.Application, *, decodes: bool = False) -> web.AppRunner:
     ``decodes``: whether compressed bodies are unpacked, up to the application's client_max_size.
     """
     app.middlewares.append(_told)
+    app.on_response_prepare.append(_unnamed)
     return web.AppRunner(
         app,
         access_log=None,
@@ -46,6 +45,11 @@ async def aside(body: bytes, work: Callable[[], T]) -> T:
     if len(body) <= AT_ONCE_BYTES:
         return work()
     return await asyncio.to_thread(work)
+
+
+async def _unnamed(_: web.Request, response: web.StreamResponse) -> None:
+    """Clients see these headers, as those of any engine: who made the server is not for them."""
+    response.headers.popall("Server", None)
 
 
 @web.middleware

@@ -32,16 +32,28 @@ _silent = logging.getLogger("pairproxy.http")
 _silent.disabled = True  # aiohttp quotes request bytes in its messages, and those may hold a prompt
 
 
+class _Request(web.BaseRequest):
+    """A request to whose reply aiohttp adds no ``Server``: nobody needs to know what to attack."""
+
+    async def _prepare_hook(self, response: web.StreamResponse) -> None:
+        response.headers.popall("Server", None)
+
+
 class _Server(web.Server):
-    """Makes our kind of connection, and gives it a place."""
+    """Makes our kind of connection and request, and gives the connection a place."""
 
     def __init__(self, handler: Handler, room: Room, **settings: Any) -> None:
-        super().__init__(handler, handler_cancellation=True)  # a client that leaves cancels its handler
+        super().__init__(  # a client that leaves cancels its handler
+            handler, handler_cancellation=True, request_factory=self._request
+        )
         self._room = room
         self._settings = settings
 
     def __call__(self) -> web.RequestHandler:
         return Connection(self, loop=self._loop, **self._settings)
+
+    def _request(self, *parts: Any) -> web.BaseRequest:
+        return _Request(*parts, self._loop)
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)

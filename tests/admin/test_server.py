@@ -13,6 +13,7 @@ from pairproxy.core.errors import NotRemembered, StoreError
 from pairproxy.core.whatif.recording import Recording
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.listening import bind, port_of
+from tests.support.raw_client import MAKERS
 from tests.support.running import run_async
 
 TOKEN = "a-token-of-this-test"
@@ -137,6 +138,20 @@ def test_nothing_can_be_changed(method: str) -> None:
     """Every method but GET and HEAD is refused."""
     response, _ = ask("/status", method)
     assert response.status == 405
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/status"), ("GET", "/x"), ("PUT", "/"), ("POST", "/echo")]
+)
+def test_no_answer_says_with_what_it_was_made(method: str, path: str) -> None:
+    """Neither aiohttp nor Python is named, whatever the status."""
+
+    async def main() -> None:
+        async with admin() as port:
+            response, _ = await port.ask(path, method)
+            assert not MAKERS.search(str(response.headers))
+
+    run_async(main())
 
 
 def test_head_has_no_body() -> None:

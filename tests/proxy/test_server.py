@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from functools import partial
 
 import pytest
 from aiohttp import web
@@ -14,7 +15,8 @@ from pairproxy.security import tls
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, eventually
 from tests.support.node import Node, identity, node_before
-from tests.support.raw_client import RawClient, request
+from tests.support.peer_calls import STATE, ben_trusting_anna, call, sent
+from tests.support.raw_client import MAKERS, RawClient, request
 from tests.support.running import run_async
 
 TAGS = "GET /api/tags HTTP/1.1"
@@ -49,6 +51,38 @@ def test_requests_in_a_row_are_answered_in_a_row() -> None:
                 assert (await client.reply()).json() == {"target": f"/{number}"}
             assert (await client.reply()).json() == {"target": "/last"}
             assert engine.requests[-1].body == b"body"
+
+    run_async(main())
+
+
+def test_no_reply_of_ours_says_with_what_it_was_made() -> None:
+    """Neither aiohttp nor Python is named to peers or clients: not in a stream, a refusal or an error."""
+    peers = {
+        "state": (STATE, 200),
+        "catalogue": (request("GET /pairproxy/catalogue HTTP/1.1", None, host="x"), 200),
+        "shown": (sent(path="/api/show"), 404),
+        "refused": (sent(path="/api/pull"), 403),
+        "bad": (request("POST /api/chat HTTP/1.1", b"{"), 400),
+    }
+    clients = {
+        "no HTTP": (b"hello\r\n\r\n", 400),
+        "a foreign name": (request(TAGS, None, host="evil.example"), 403),
+        "too much": (request(TAGS, None, "X: " + "y" * 2**20), 400),
+    }
+
+    async def main() -> None:
+        async with ben_trusting_anna() as (ben, engine):
+            engine.stop_listening()
+            for open_one, asked in (
+                (partial(call, ben), peers),
+                (partial(RawClient.open, ben.port), clients),
+            ):
+                for name, (data, status) in asked.items():
+                    async with await open_one() as client:
+                        await client.send(data)
+                        head = await client.head()
+                        assert head.status == status, name
+                        assert not MAKERS.search(repr(head.headers)), name
 
     run_async(main())
 

@@ -12,6 +12,8 @@ from typing import Any, Self, cast
 from tests.support.fake_engine import DEADLINE_S
 from tests.support.h11_oracle import EXCHANGES, Exchange, RecordingReader, RecordingWriter
 
+MAKERS = re.compile("aiohttp|python", re.IGNORECASE)
+"""What no reply of ours says of how it was made."""
 BODY = b'{"model":"m:1","messages":[]}'
 
 
