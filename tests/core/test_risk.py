@@ -96,7 +96,7 @@ def test_a_burst_of_unknown_lengths_is_not_slower_than_the_best_node_alone() -> 
 def test_a_burst_of_known_lengths_ends_no_later_than_on_the_best_node_alone(
     sizes: list[tuple[int, int]], speeds: list[float], slots: int
 ) -> None:
-    """Whatever the speeds, where each reply is as long as its limit: but for 5 % and what a slot waits for news.
+    """Whatever the speeds, where each reply is as long as its limit: but for 5 %, and a slot's wait for news.
 
     The order of a few replies on an engine that slows down with company is worth some per cent by itself.
     """
