@@ -52,8 +52,10 @@ class _Server(web.Server):
     def __call__(self) -> web.RequestHandler:
         return Connection(self, loop=self._loop, **self._settings)
 
-    def _request(self, *parts: Any) -> web.BaseRequest:
-        return _Request(*parts, self._loop)
+    def _request(
+        self, head: Any, body: Any, connection: Any, writer: Any, task: "asyncio.Task[None]"
+    ) -> web.BaseRequest:
+        return _Request(head, body, connection, writer, task, self._loop)
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
