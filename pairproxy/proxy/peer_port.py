@@ -2,12 +2,12 @@
 
 Every request is checked against the trust store anew: who was forgotten a second ago gets nothing, also on
 a connection that is open. A peer's request is served here or refused; it is never sent on. What it asks of
-the memory here is bounded (core.dialects.keeping).
+the memory here is bounded (core.dialects.guests).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -17,7 +17,7 @@ from aiohttp import web
 from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
 from pairproxy.core.dialects.excess import is_excessive
-from pairproxy.core.dialects.keeping import bounded
+from pairproxy.core.dialects.guests import for_guest
 from pairproxy.core.errors import (
     BadRequest,
     Draining,
@@ -60,6 +60,16 @@ class _Serving:
     number: int
     request: web.BaseRequest
     is_over: asyncio.Event = field(default_factory=asyncio.Event)
+    is_given_up: bool = False  # its connection was ended and it did not end within FORMER_S
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What an engine here gets of a peer's request."""
+
+    target: str
+    fields: headers.Headers
+    body: bytes
 
 
 class PeerPort(Port):
@@ -147,75 +157,77 @@ class PeerPort(Port):
             raise NotAllowed("Peers may ask for inference, and what models there are, and nothing else.")
         body = await read_body(request, self._body_limits)
         is_coded = "Content-Encoding" in request.headers
-        asked = await aside(body, partial(self._asked, request, peer, body), is_coded=is_coded)
+        asked, given = await aside(body, partial(self._asked, request, peer, body), is_coded=is_coded)
         if asked.unloads:
-            await self._unload(asked, request, body, downstream)
+            await self._unload(asked, given, downstream)
             return downstream.written()
         name, _, number = asked.id.rpartition("-")
-        await self._end_former(name, int(number))
-        serving = self._serving[name] = _Serving(int(number), request)
+        async with self._alone(name, int(number), request):
+            await self._serve(asked, given, downstream)
+        return downstream.written()
+
+    @asynccontextmanager
+    async def _alone(self, name: str, number: int, request: web.BaseRequest) -> AsyncIterator[None]:
+        """Serve this attempt inside, and no other of the same request.
+
+        The one before it is ended: its origin has given it up, though that was not heard here yet. Raises
+        SlotsTaken for one that is served already, or for an old one that comes late.
+        """
+        while (former := self._serving.get(name)) is not None and not former.is_given_up:
+            if former.number >= number:
+                raise SlotsTaken("This attempt is being served already.")
+            if former.request.transport is not None:
+                former.request.transport.abort()
+            try:
+                async with asyncio.timeout(FORMER_S):
+                    await former.is_over.wait()
+            except TimeoutError:
+                former.is_given_up = True
+        serving = self._serving[name] = _Serving(number, request)
         try:
-            await self._serve(asked, request, body, downstream)
+            yield
         finally:
             serving.is_over.set()
             if self._serving.get(name) is serving:
                 del self._serving[name]
-        return downstream.written()
 
-    async def _end_former(self, name: str, number: int) -> None:
-        """End the attempt before this one: its origin has given it up, though that was not heard here yet.
-
-        Raises SlotsTaken for one that is served already, or for an old one that comes late.
-        """
-        former = self._serving.get(name)
-        if former is None:
-            return
-        if former.number >= number:
-            raise SlotsTaken("This attempt is being served already.")
-        if former.request.transport is not None:
-            former.request.transport.abort()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(FORMER_S):
-                await former.is_over.wait()
-
-    async def _serve(
-        self, asked: Request, request: web.BaseRequest, body: bytes, downstream: Downstream
-    ) -> None:
-        bound = bounded(asked.path, body, asked.coding)
-        raw = request.raw_headers if bound is None else headers.decoded(request.raw_headers)
+    async def _serve(self, asked: Request, given: _Given, downstream: Downstream) -> None:
         async with aclosing(self._dispatcher.attempts(asked)) as attempts:
             async for attempt in attempts:
                 async with attempt:
                     own = (("Host", self._authority_of(attempt.place.engine)),)
-                    content = body_for(attempt, body if bound is None else bound)
-                    fields = headers.to_peer(raw, content, own)
-                    outgoing = Outgoing("POST", request.raw_path, fields, content)
+                    content = body_for(attempt, given.body)
+                    fields = headers.to_peer(given.fields, content, own)
+                    outgoing = Outgoing("POST", given.target, fields, content)
                     await forward(attempt, self._route, outgoing, downstream)
 
-    async def _unload(
-        self, asked: Request, request: web.BaseRequest, body: bytes, downstream: Downstream
-    ) -> None:
+    async def _unload(self, asked: Request, given: _Given, downstream: Downstream) -> None:
         """Unload a model that nobody but this peer has used lately."""
         residency, engine, peer = self._residency, asked.engine, asked.origin
         if not engine or not peer or not self._catalogue.may_use(peer, asked.model):
             raise NotAllowed("There is no such model to unload.")
         if not residency.may_unload(asked.model, peer, self._dispatcher.now()):
             raise NotAllowed("Others use this model.")
-        fields = headers.to_peer(request.raw_headers, body, (("Host", self._authority_of(engine)),))
+        fields = headers.to_peer(given.fields, given.body, (("Host", self._authority_of(engine)),))
         upstream = self._route.upstream(Place(residency.own, engine))
-        await hand_back(await upstream.send(Outgoing("POST", request.raw_path, fields, body)), downstream)
+        await hand_back(await upstream.send(Outgoing("POST", given.target, fields, given.body)), downstream)
 
-    def _asked(self, request: web.BaseRequest, peer: NodeId, body: bytes) -> Request:
+    def _asked(self, request: web.BaseRequest, peer: NodeId, body: bytes) -> tuple[Request, _Given]:
+        """What a peer asks, and what the engine is given of that. Raises BadRequest."""
         fields = request.headers
         name, number = fields.get(headers.REQUEST, ""), fields.get(headers.ATTEMPT, "")
         is_plain = name.isascii() and number.isascii()  # to Python a superscript is a digit, but no number
         if not is_plain or not name.isalnum() or len(name) > 64 or not number.isdigit() or len(number) > 3:
             raise BadRequest("The request is not one that a node would send.")
+        coding, raw = ", ".join(fields.getall("Content-Encoding", [])), request.raw_headers
+        changed = for_guest(routes.path_of(request.raw_path), body, coding)
+        if changed is not None:
+            coding, raw, body = "", headers.decoded(raw), changed
         read = reading.read(
             RequestId(f"{peer}-{name}-{number}"),  # a peer chooses its names, never those of others
             request.raw_path,
             body,
-            coding=", ".join(fields.getall("Content-Encoding", [])),
+            coding=coding,
             content_type=fields.get("Content-Type", ""),
         )
         if read.stays is not None:
@@ -223,4 +235,5 @@ class PeerPort(Port):
         if is_excessive(read, body):
             raise BadRequest("The request asks for more than this node gives to others.")
         engine = EngineId(fields.get(headers.ENGINE, "")[:64])
-        return replace(read, client=peer, origin=peer, engine=engine)
+        asked = replace(read, client=peer, origin=peer, engine=engine)
+        return asked, _Given(request.raw_path, raw, body)

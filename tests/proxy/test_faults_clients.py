@@ -1,6 +1,7 @@
 """F17, F19, F31, F32, F34, F43: clients that leave or ask twice, and replies that nobody asked for."""
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -157,5 +158,32 @@ def test_a_request_that_comes_twice_is_answered_once(number: int) -> None:
                     assert (two.is_whole, two.body) == (True, WORDS[CHAT] * 2 + LASTS[CHAT])
                     outcomes = [record.outcome for record in await node.recorded(2)]
                     assert outcomes == [Outcome.CANCELLED, Outcome.DONE]
+
+    run_async(main())
+
+
+@pytest.mark.breaks_off("its origin has given it up")
+def test_of_many_attempts_that_wait_for_one_to_end_one_runs() -> None:
+    """F43: the last attempt, in whatever order they are heard."""
+
+    async def main() -> None:
+        async with failing("engine", scripts.raw(begun(CHAT), then="hang"), slots=4) as (node, engine, _):
+            port = await node.open_peer_port(BEN)
+            context = tls.client_context(BEN, node.identity.certificate)
+            async with contextlib.AsyncExitStack() as stack:
+                clients = [
+                    await stack.enter_async_context(
+                        await RawClient.open(port, ssl=context, server_hostname="")
+                    )
+                    for _ in range(4)
+                ]
+                await send_attempt(port, 1, clients[0])
+                await clients[0].head()
+                for number in (2, 4, 3):  # all wait for the first to end
+                    await send_attempt(port, number, clients[number - 1])
+                assert (await clients[3].head()).status == 200
+                await eventually(lambda: engine.open_connections == 1)
+                (running,) = node.scheduler.running
+                assert running.request.id.endswith("-abc-4")
 
     run_async(main())

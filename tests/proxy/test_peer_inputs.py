@@ -90,6 +90,23 @@ def test_g13_a_peer_holds_no_memory_for_ever_and_throws_nobody_out(asked: object
     run_async(main())
 
 
+def test_g13_how_a_model_is_loaded_its_owner_says() -> None:
+    """What Ollama would load it anew for does not reach it from a peer; the rest of the options does."""
+
+    async def main() -> None:
+        async with ben_trusting_anna() as (ben, engine), await call(ben) as anna:
+            options = {"num_gpu": 0, "num_thread": 1, "num_ctx": 512, "seed": 1}
+            body = {"model": "m:1", "messages": [], "options": options}
+            reply = await anna.ask(sent({**body, "messages": [{"role": "user", "content": "x"}]}))
+            assert reply.status == 200
+            assert json.loads(engine.requests[0].body)["options"] == {"num_ctx": 512, "seed": 1}
+            escaped = sent({**body, "options": {"num-gpu-----": 1}}, number=2)
+            escaped = escaped.replace(b"num-gpu-----", rb"num\u005fgpu")
+            assert (await anna.ask(escaped)).status == 400
+
+    run_async(main())
+
+
 async def hang(_: ParsedRequest, connection: EngineConnection) -> None:
     """An engine that is at it for ever."""
     await connection.send(scripts.chunked_head() + scripts.chunk(b'{"message":{}}\n'))

@@ -11,12 +11,20 @@ from pairproxy.core.models import Outcome
 from pairproxy.peers.exchange import read_document
 from pairproxy.security import tls
 from tests.support import engine_scripts as scripts
-from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, Script, eventually
+from tests.support.fake_engine import (
+    DEADLINE_S,
+    EngineConnection,
+    FakeEngine,
+    ParsedRequest,
+    Script,
+    eventually,
+)
 from tests.support.node import Node, identity
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
 
 CHAT = scripts.ollama_chat([{"done": True}])
+CATALOGUE = request("GET /pairproxy/catalogue HTTP/1.1", None)
 OURS = ("X-Pairproxy-Request: 0123abcd", "X-Pairproxy-Attempt: 1", "X-Pairproxy-Engine: engine")
 
 
@@ -272,15 +280,15 @@ def test_one_peer_cannot_take_every_connection() -> None:
 
     async def main() -> None:
         async with ben_trusting_anna(scripts.raw(then="hang")) as (ben, engine):
-            states = [await call(ben) for _ in range(ben.limits.peer_connections)]
-            for one in states:
-                await one.send(request("GET /pairproxy/state HTTP/1.1", None))
-                await one.head()
-            async with await call(ben) as anna:
-                reply = await anna.ask(as_node())
+            slow = [await call(ben) for _ in range(ben.limits.peer_connections)]
+            for one in slow:
+                await one.send(request("POST /api/chat HTTP/1.1", None, "Content-Length: 9"))
+            async with asyncio.timeout(DEADLINE_S), await call(ben) as anna:
+                while (reply := await anna.ask(CATALOGUE)).status == 200:
+                    pass  # not all of them are heard yet
             assert (reply.status, reply.header("Retry-After")) == (503, b"1")
             assert engine.requests == []
-            for one in states:
+            for one in slow:
                 one.leave()
             await eventually(lambda: ben.peer_port.connections == 0)
             engine.script = CHAT
