@@ -1,6 +1,5 @@
 """pairproxy pair: show a code and wait for the machine where it is typed."""
 
-import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,6 +64,8 @@ async def _pair(machine: Machine, secret: "Secret", as_json: bool) -> None:
 
 
 async def _wait(machine: Machine, secret: "Secret", as_json: bool) -> "Exchange":
+    import asyncio
+
     from pairproxy.peers.pairing_host import opened
     from pairproxy.peers.pairing_mdns import announced
 

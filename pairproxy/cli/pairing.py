@@ -1,6 +1,5 @@
 """What `pair` and `join` share: who this machine is, what the other may do here, and what came of it."""
 
-import asyncio
 import logging
 import os
 import socket
@@ -102,6 +101,8 @@ def prepare(home: Path, *, one_way: bool, slots: int | None, models: list[str] |
 
 async def settle(machine: Machine, exchange: "Exchange", as_json: bool) -> None:
     """Tell the daemons, compare what they reach, and say what happened."""
+    import asyncio
+
     from pairproxy.api.client import trust_changed
     from pairproxy.peers.pairing import Report
 
@@ -166,6 +167,8 @@ def clear() -> None:
 
 async def count_down(seconds: float) -> None:
     """Show how long the code still lives, on a terminal; elsewhere do nothing."""
+    import asyncio
+
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     while sys.stderr.isatty() and (left := end - loop.time()) > 0:
@@ -198,6 +201,8 @@ def _peer_port(home: Path, settings: "Settings") -> int:
 
 
 async def _has_reached(home: Path, record: "PeerRecord") -> bool:
+    import asyncio
+
     from pairproxy.api.client import NoDaemon, get_status
 
     loop = asyncio.get_running_loop()
