@@ -16,6 +16,13 @@ MOST_SEEN = 8  # of the nodes that are not paired, in a network of many
 MOST_RUNNING = 8  # requests that are listed: a screen has some 24 lines
 LATE_S = 1.0  # a heartbeat: peers begin to see that something is wrong here
 LEFT = frozenset(("node", "engine", "model", ""))
+FOUND_BY = {  # NodeStatus.found_by in a person's words: how its address came to be known
+    "mdns": "found by mDNS",
+    "static": "found by peers.static",
+    "inbound": "found by its call",
+    "remembered": "found where it was before",
+    "pairing": "found where it was paired",
+}
 
 
 def status(home: Home = None, as_json: Json = False) -> None:
@@ -38,9 +45,8 @@ def status(home: Home = None, as_json: Json = False) -> None:
 
 
 def _rows(node: "NodeStatus") -> list[tuple[str, ...]]:
-    state = (
-        "this machine" if node.is_self else (node.found_by or "") if node.is_up else f"down: {node.problem}"
-    )
+    found_by = FOUND_BY.get(node.found_by or "", node.found_by or "")
+    state = "this machine" if node.is_self else found_by if node.is_up else "down"
     rows: list[tuple[str, ...]] = []
     for engine in node.engines:
         for replica in engine.replicas:
@@ -77,6 +83,11 @@ def _summary(found: "Status") -> str:
         for engine in node.engines
         if engine.foreign
     ]
+    lines += [
+        f"{plain(node.name)} is down: {plain(node.problem)}"
+        for node in found.nodes
+        if node.problem and not (node.is_up or node.is_self)
+    ]
     run = found.last_run
     if run is not None and run.speedup is not None:
         lines.append(
@@ -102,8 +113,8 @@ def _summary(found: "Status") -> str:
 
 def _strangers(unpaired: dict[str, str]) -> str:
     seen = [
-        plain(f"{name} ({where})" if "update" in where else name)  # else it is an address
-        for name, where in sorted(unpaired.items())
+        plain(f"{short[:4]}-{short[4:]}" + (f" ({where})" if "update" in where else ""))  # else an address
+        for short, where in sorted(unpaired.items())
     ]
     return ", ".join(seen[:MOST_SEEN]) + (
         f" and {len(seen) - MOST_SEEN} more" if len(seen) > MOST_SEEN else ""

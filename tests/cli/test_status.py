@@ -11,7 +11,7 @@ import pytest
 
 from pairproxy.api.client import DAEMON_FILE
 from pairproxy.api.schema import DaemonFile, EngineStatus, NodeStatus, RunningStatus, Status
-from pairproxy.cli.status import _summary
+from pairproxy.cli.status import _rows, _summary
 from tests.support.command import here, pairproxy, sentence
 from tests.support.daemons import Node
 
@@ -81,7 +81,7 @@ def test_it_shows_every_node_with_its_engine_and_speed(live: list[Node]) -> None
     (own,) = [line for line in table.splitlines() if line.split()[:1] == ["A"]]
     (other,) = [line for line in table.splitlines() if line.split()[:1] == ["B"]]
     assert ("paced:1b" in own, "0/1" in own, "this machine" in own) == (True, True, True)
-    assert ("paced:1b" in other, "mdns" in other) == (True, True)
+    assert ("paced:1b" in other, "found by mDNS" in other) == (True, True)
     assert re.search(r"0 running, 0 waiting, (\d+) ended \(\1 done\)", table)
 
 
@@ -177,13 +177,30 @@ def test_a_network_of_many_does_not_fill_the_screen() -> None:
     node = NodeStatus("N" * 52, "desk", is_self=True, is_up=True, engines=())
     found = Status("1", node.node, "desk", 1.0, "fastest-finish", False, 0, (node,), (), 0, None, {}, None)
     seen = [f"NODE{number:04}" for number in range(60)]
+    shown = [f"NODE-{number:04}" for number in range(8)]
     line = _summary(msgspec.structs.replace(found, unpaired=dict.fromkeys(seen, ""))).splitlines()[-1]
-    assert line == f"seen, not paired: {', '.join(seen[:8])} and 52 more"
+    assert line == f"seen, not paired: {', '.join(shown)} and 52 more"
     line = _summary(msgspec.structs.replace(found, unpaired=dict.fromkeys(seen[:8], ""))).splitlines()[-1]
-    assert line.endswith("NODE0007")
+    assert line.endswith("NODE-0007")
     others = {"NODE0001": "10.0.0.7:11634", "NODE0002": "needs update"}
     line = _summary(msgspec.structs.replace(found, unpaired=others)).splitlines()[-1]
-    assert line == "seen, not paired: NODE0001, NODE0002 (needs update)"
+    assert line == "seen, not paired: NODE-0001, NODE-0002 (needs update)"
+
+
+def test_why_a_peer_is_down_stands_below_the_table() -> None:
+    """A sentence in a column would push every row into a block."""
+    own = NodeStatus("N" * 52, "desk", is_self=True, is_up=True, engines=())
+    there = NodeStatus("P" * 52, "box", is_self=False, is_up=True, engines=(), found_by="pairing")
+    gone = NodeStatus("Q" * 52, "\x1bbox", is_self=False, is_up=False, engines=(), problem="it was stopped")
+    found = Status(
+        "1", own.node, "desk", 1.0, "fastest-finish", False, 0, (own, there, gone), (), 0, None, {}, None
+    )
+    assert [_rows(node)[0][-1] for node in found.nodes] == [
+        "this machine",
+        "found where it was paired",
+        "down",
+    ]
+    assert _summary(found).splitlines()[1:] == ["box is down: it was stopped"]
 
 
 def test_it_says_when_the_daemon_was_held_up() -> None:
