@@ -55,8 +55,15 @@ class LoopLag:
         if self._worst and self._worst[-1][0] == second:
             lag = max(lag, self._worst.pop()[1])
         self._worst.append((second, lag))
-        if lag > WARN_S and now - self._warned_at > QUIET_S:
-            self._warned_at = now
+        if lag <= WARN_S or now - self._warned_at <= QUIET_S:
+            return
+        self._warned_at = now
+        if self._seen is None and computing < lag / 2:
+            _log.warning(
+                "this process did not run for %.2f s: it was stopped, or the machine slept or is overloaded",
+                lag,
+            )
+        else:
             _log.warning(
                 "the event loop was held up for %.2f s, %.2f s of it computing, in %s; replies and "
                 "heartbeats were late by as much. Please report it if this machine was not overloaded.",
@@ -71,9 +78,12 @@ class LoopLag:
         loop_thread = threading.get_ident()
 
         def watch() -> None:
+            looked_at = time.monotonic()
             while not ended.wait(BEAT_S):
-                is_late = self._beat_at and time.monotonic() - self._beat_at > BEAT_S + WARN_S
-                if is_late and self._seen is None:
+                before, looked_at = looked_at, time.monotonic()
+                is_late = self._beat_at and looked_at - self._beat_at > BEAT_S + WARN_S
+                has_slept = looked_at - before > BEAT_S + WARN_S  # itself: where the loop is now says nothing
+                if is_late and self._seen is None and not has_slept:
                     self._seen = _where(sys._current_frames().get(loop_thread))
 
         threading.Thread(target=watch, name="loop lag", daemon=True).start()

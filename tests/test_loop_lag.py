@@ -2,12 +2,17 @@
 
 import asyncio
 import logging
+import signal
+import subprocess
+import sys
 import time
 
+import psutil
 import pytest
 
 from pairproxy import loop_lag
 from pairproxy.loop_lag import LoopLag
+from tests.support.daemons import until
 from tests.support.fake_engine import eventually
 from tests.support.running import run_async
 
@@ -89,3 +94,38 @@ def test_one_that_goes_on_counts() -> None:
         task.cancel()
 
     run_async(main())
+
+
+STOPPED = """
+import asyncio, logging, sys
+from pairproxy.loop_lag import LoopLag
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+async def main():
+    task = asyncio.create_task(LoopLag().run())
+    await asyncio.sleep(0.3)
+    print("ready", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+    await asyncio.sleep(0.3)
+    task.cancel()
+asyncio.run(main())
+"""
+
+
+def test_a_process_that_was_stopped_is_no_fault_of_ours() -> None:
+    """F29: after a pause of the whole process its length is told, and nobody is asked to report it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", STOPPED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGSTOP)
+        until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED, "it is stopped")
+        time.sleep(1.0)  # what is measured
+        process.send_signal(signal.SIGCONT)
+        told = process.stdout.readline()
+        process.stdin.write("\n")
+        process.stdin.close()
+        told += process.stdout.read()
+    assert "this process did not run for" in told
+    assert "report" not in told
