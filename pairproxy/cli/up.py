@@ -77,7 +77,8 @@ def up(
         return settings if engine is None else _with_engine(settings, engine, listen)
 
     settings = read()
-    logging.getLogger("zeroconf").setLevel(logging.WARNING)  # below, it writes out whole packets
+    # Below, it writes out whole packets, and a traceback for a network that went; discovery says what matters.
+    logging.getLogger("zeroconf").setLevel(logging.ERROR)
     logging.basicConfig(
         stream=sys.stderr,
         level=settings.log.level.upper(),
