@@ -19,7 +19,7 @@ from pairproxy.core.models import EngineId, NodeId, Rights
 from pairproxy.core.residency import Residency
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher
-from pairproxy.peers.addresses import MDNS, PAIRING, parse_address, static_addresses
+from pairproxy.peers.addresses import MDNS, static_addresses
 from pairproxy.peers.book import PeerBook
 from pairproxy.peers.discovery import Discovery
 from pairproxy.peers.exchange import Publisher
@@ -62,6 +62,7 @@ class Peering:
         self._dispatcher = dispatcher
         self._discovery: Discovery | None = None
         self._following: dict[NodeId, asyncio.Task[Any]] = {}
+        self._reading = asyncio.Lock()
         self.peer_port: int | None = None
         """The port on which peers are heard; None while it is closed."""
         self._memory = AddressMemory(home, today)
@@ -143,16 +144,17 @@ class Peering:
         StoreError, and changes nothing, for files that cannot be used, PortTaken where the peer port has to
         open and cannot.
         """
-        found = await asyncio.to_thread(self._trust.read)
-        before = {record.node: record for record in self._trust.peers()}
-        news = self._trust.take(found)
-        self._tell_rights()
-        for node in (*news.gone, *news.changed):
-            self._part(before[node], self._trust.get(node))
-        for node in (*news.added, *news.changed):
-            self._meet(found.peers[node])
-        if found.peers and self.peer_port is None:
-            await self._open_late()
+        async with self._reading:  # what was read first must not be taken in last
+            found = await asyncio.to_thread(self._trust.read)
+            before = {record.node: record for record in self._trust.peers()}
+            news = self._trust.take(found)
+            self._tell_rights()
+            for node in (*news.gone, *news.changed):
+                self._part(before[node], self._trust.get(node))
+            for node in (*news.added, *news.changed):
+                self._meet(found.peers[node])
+            if found.peers and self.peer_port is None:
+                await self._open_late()
         return TrustChanged(self._identity.device_id, news.added, news.changed, news.gone)
 
     # --- what changes while the daemon runs -------------------------------------------------------------
@@ -188,13 +190,7 @@ class Peering:
     def _meet(self, record: PeerRecord) -> None:
         """Let in a peer that is new or has other rights, and follow it."""
         tls.trust_certificate(self._context, record.certificate)
-        known = next((link for link in self.book.links if link.node == record.node), None)
-        if known is not None:
-            known.name = record.name
-            for hint in filter(None, (parse_address(text, PAIRING) for text in record.addresses)):
-                known.addresses.add(hint)
-            known.doubt()  # it may have been paired anew, and is asked rarely as long as it refuses us
-        elif record.i_may_use:
+        if not self.book.renew(record) and record.i_may_use:
             self._follow(self.book.add(record))
             for sighting in self._discovery.seen() if self._discovery is not None else ():
                 if sighting.speaks_ours:  # it was told as a stranger's, and is not told twice

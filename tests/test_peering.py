@@ -1,6 +1,8 @@
 """A daemon among its peers: what follows from the trust store."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -107,6 +109,37 @@ def test_a_pairing_that_came_too_early_to_be_told_is_found(home: Path, carl: Ide
         finally:
             daemon.stop()
             await task
+
+    run_async(scene())
+
+
+def test_what_was_read_first_is_not_taken_in_last(home: Path, carl: Identity) -> None:
+    """A daemon that starts has read its peers when a command adds one and tells it: the new one stays."""
+
+    async def scene() -> None:
+        daemon, readers = daemon_of(home), list[TrustStore]()
+        read, telling = TrustStore.read, ThreadPoolExecutor(1)
+
+        def slow(store: TrustStore) -> Trust:
+            readers.append(store)
+            found = read(store)
+            if readers == [store, store]:  # after the file for commands was written
+                paired(home, carl)
+                with suppress(TimeoutError):
+                    telling.submit(trust_changed, home).result(0.3)
+            return found
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(TrustStore, "read", slow)
+            ready: asyncio.Future[DaemonFile] = asyncio.get_running_loop().create_future()
+            task = asyncio.create_task(daemon.run(ready.set_result))
+            await ready
+            try:
+                await asyncio.to_thread(telling.shutdown)
+                assert await asyncio.to_thread(names_up, home) == {"carl": False}
+            finally:
+                daemon.stop()
+                await task
 
     run_async(scene())
 

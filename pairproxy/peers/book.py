@@ -13,7 +13,6 @@ from pairproxy.peers.addresses import (
     INBOUND,
     MAX_STATIC,
     PAIRING,
-    STATIC,
     Address,
     PeerAddresses,
     parse_address,
@@ -80,10 +79,7 @@ class PeerBook:
         addresses = PeerAddresses(lambda host: interfaces.shares_network(self._networks, host))
         if self._memory is not None:
             addresses.remember(self._memory.of(node))
-        for text in reversed(record.addresses):
-            hint = parse_address(text, PAIRING)
-            if hint is not None:
-                addresses.add(hint)
+        _hint(addresses, record)
         for static in self._static:
             addresses.add(static)
         upstream = Upstream(
@@ -105,6 +101,16 @@ class PeerBook:
         )
         self._links[node] = link
         return link
+
+    def renew(self, record: PeerRecord) -> bool:
+        """Go by a peer's new record; False if it has no link."""
+        link = self._links.get(record.node)
+        if link is None:
+            return False
+        link.name = record.name
+        _hint(link.addresses, record)
+        link.doubt()  # it may have been paired anew, and is asked rarely as long as it refuses us
+        return True
 
     def remove(self, node: NodeId) -> PeerLink | None:
         """The node is no peer any more; the caller ends its link and closes its upstream."""
@@ -167,10 +173,6 @@ class PeerBook:
                 link.addresses.add(Address(host, port, INBOUND))
             link.retry()
 
-    def add_everywhere(self, host: str, port: int) -> None:
-        """An address from the settings: it may be any peer's."""
-        self.use_static([*self._static, Address(host, port, STATIC)])
-
     def use_static(self, addresses: Iterable[Address]) -> None:
         """The addresses of the settings, in place of the former ones: each may be any peer's."""
         self._static = list(dict.fromkeys(addresses))[:MAX_STATIC]
@@ -210,3 +212,11 @@ class PeerBook:
         link = self._links.get(node)
         if link is not None and self._memory is not None:
             self._memory.keep(node, link.addresses.proved)
+
+
+def _hint(addresses: PeerAddresses, record: PeerRecord) -> None:
+    """Take in where a peer was when it was paired, so that the newest is tried first."""
+    for text in reversed(record.addresses):
+        hint = parse_address(text, PAIRING)
+        if hint is not None:
+            addresses.add(hint)

@@ -1,6 +1,7 @@
 import ssl
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pairproxy.config import Limits
@@ -51,6 +52,15 @@ def test_a_peer_comes_with_the_addresses_it_was_reached_at(book: PeerBook, recor
     assert known(book) == [("10.0.0.7", 11634, "pairing"), ("fe80::1%eth0", 11635, "pairing")]
 
 
+def test_a_new_record_of_a_peer_is_gone_by_at_once(book: PeerBook, record: PeerRecord) -> None:
+    """Its name, and where it is now before where it was; a peer without a link has nothing to renew."""
+    assert not book.renew(record)
+    link = book.add(record)
+    assert book.renew(msgspec.structs.replace(record, name="bob", addresses=("10.0.0.9:1", "10.0.0.8:1")))
+    assert link.name == "bob"
+    assert [host for host, *_ in known(book)] == ["10.0.0.9", "10.0.0.8", "10.0.0.7", "fe80::1%eth0"]
+
+
 def test_a_hint_becomes_an_address_of_the_paired_peer_only(book: PeerBook, record: PeerRecord) -> None:
     """The peer's short name leads to it; anybody else's is shown as unpaired and never dialled."""
     book.add(record)
@@ -87,7 +97,7 @@ def test_a_peer_that_is_not_used_is_no_stranger(record: PeerRecord) -> None:
 def test_an_address_from_the_settings_may_be_anybodys(book: PeerBook, record: PeerRecord) -> None:
     """Its certificate will tell whose it is."""
     book.add(record)
-    book.add_everywhere("10.0.0.8", 11634)
+    book.use_static([Address("10.0.0.8", 11634, "static")])
     assert ("10.0.0.8", 11634, "static") in known(book)
 
 
