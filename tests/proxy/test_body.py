@@ -10,7 +10,15 @@ from pairproxy.config import Limits
 from pairproxy.core.dialects import reading
 from pairproxy.core.errors import PairproxyError
 from pairproxy.core.models import Request, RequestId
-from pairproxy.proxy.body import AT_ONCE_BYTES, aside, once, read_body, say_continue, stream_body
+from pairproxy.proxy.body import (
+    AT_ONCE_BYTES,
+    AT_ONCE_COMMAS,
+    aside,
+    once,
+    read_body,
+    say_continue,
+    stream_body,
+)
 from pairproxy.proxy.listening import bind, port_of
 from pairproxy.proxy.server import Port
 from tests.support.engine_scripts import LAST_CHUNK, chunk
@@ -173,16 +181,23 @@ def test_a_whole_body_is_a_stream_of_one_part() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "is_coded", "is_here"),
-    [(100, False, True), (AT_ONCE_BYTES, False, True), (AT_ONCE_BYTES + 1, False, False), (100, True, False)],
+    ("body", "is_coded", "is_here"),
+    [
+        (b"x" * 100, False, True),
+        (b"x" * AT_ONCE_BYTES, False, True),
+        (b"x" * (AT_ONCE_BYTES + 1), False, False),
+        (b"x" * 100, True, False),
+        (b"{}," * AT_ONCE_COMMAS, False, True),
+        (b"{}," * (AT_ONCE_COMMAS + 1), False, False),
+    ],
 )
-def test_a_large_body_is_read_beside_the_loop(size: int, is_coded: bool, is_here: bool) -> None:
-    """Also one that may become large when it is decoded; a small one at once."""
+def test_a_large_body_is_read_beside_the_loop(body: bytes, is_coded: bool, is_here: bool) -> None:
+    """Also one that may become large when it is decoded, or has very many parts; a small one at once."""
     threads = []
 
     def read() -> Request:
         threads.append(threading.current_thread() is threading.main_thread())
         return reading.read(RequestId("r"), "/api/chat", b'{"model":"m"}')
 
-    asked = run_async(aside(b"x" * size, read, is_coded=is_coded))
+    asked = run_async(aside(body, read, is_coded=is_coded))
     assert (asked.model, threads) == ("m:latest", [is_here])

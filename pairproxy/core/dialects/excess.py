@@ -25,8 +25,8 @@ _MOST = {
     "num_predict": MOST_TOKENS,
     **dict.fromkeys(LIMIT_KEYS, MOST_TOKENS),
 }
-_PROMPTS = {"prompt": b'"[{', "messages": b"["}
-"""How an item begins that is a prompt of its own: a list of numbers is one prompt, of messages one, too."""
+_PROMPTS = {"prompt": (b'"', b"[", b"{"), "messages": (b"[",)}
+"""How the first item of a list of prompts begins: one of numbers is one prompt, of messages one, too."""
 
 _number = msgspec.json.Decoder(float | None).decode
 
@@ -71,8 +71,10 @@ def _prompts(fields: Fields) -> int:
     count = 1
     for key, begins in _PROMPTS.items():
         value = fields.get(key)
-        if value is not None and bytes(memoryview(value)[:1]) == b"[":
-            if is_crowded(value):
-                raise Ambiguous
-            count = max(count, sum(bytes(memoryview(one)[:1]) in begins for one in items_of(value)))
+        start = b"" if value is None else bytes(memoryview(value)[:64])
+        if value is None or start[:1] != b"[" or start[1:].lstrip()[:1] not in begins:
+            continue
+        if is_crowded(value):
+            raise Ambiguous
+        count = max(count, len(items_of(value)))
     return count

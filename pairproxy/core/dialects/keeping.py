@@ -23,9 +23,10 @@ LONGEST_S = 3600.0  # for which a peer's memory may be held: twelve times Ollama
 LONGEST = '"1h"'
 DEFAULT = '"5m"'  # Ollama's own: whoever else uses the model finds it loaded
 SHORTEST_S = 1.0  # Ollama drops the part of a second
+MOST_BYTES = 1024  # of its JSON text; the longest time that Go has is spelled in thirty
 
 _UNITS_S = {"ns": 1e-9, "us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
-_TERM = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
+_TERM = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
 _DURATION = re.compile(rf"[+-]?(?:0|(?:{_TERM.pattern})+)")
 _KEY = b'"keep_alive"'
 _CONTENT = {"/api/generate": "prompt", "/api/chat": "messages"}
@@ -61,10 +62,15 @@ NOTHING = Keeping()
 
 
 def keeping_of(path: str, fields: Fields) -> Keeping:
-    """Read it from the fields of a body; NOTHING for a path of other words. Raises msgspec.DecodeError."""
+    """Read it from the fields of a body; NOTHING for a path of other words.
+
+    Raises msgspec.DecodeError, Ambiguous for what is too long to be a time.
+    """
     if not path.startswith("/api/") or path.startswith(("/api/v0/", "/api/v1/")):
         return NOTHING
     raw = fields.get("keep_alive")
+    if raw is not None and len(memoryview(raw)) > MOST_BYTES:
+        raise Ambiguous
     keep_alive_s = None if raw is None else _seconds(msgspec.json.decode(raw))
     content = _CONTENT.get(path)
     return Keeping(keep_alive_s, content is not None and is_nothing(fields.get(content)))

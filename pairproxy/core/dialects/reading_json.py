@@ -23,11 +23,19 @@ KEYS = frozenset({
 
 MOST_VALUES = 500_000  # in one that is read to its ground, which takes 0.7 s and 100 MB; no prompt has more
 _LOOKED_AT = 2**20  # bytes at once
+MOST_VALUE_BYTES = 64 * 1024  # of an option; the largest, a reasoning object, has a hundred
+MOST_KEYS = 1000  # of one object; llama.cpp, which has most, knows about a hundred
+MOST_OTHER_BYTES = 2**20  # of keys that are not read, with their values: hundreds of thousands of tiny ones
+_SMALL = 256 * 1024  # bytes in which there is no room for so many
 
 NOTHING = frozenset({b"null", b'""', b"[]", b"{}", b"false"})
 
 _GAP = re.compile(rb"[ \t\r\n]*")
 _decode = msgspec.json.Decoder(Fields).decode
+_decode_any = msgspec.json.Decoder().decode
+_decode_known = msgspec.json.Decoder(
+    msgspec.defstruct("_Known", [(key, msgspec.Raw, msgspec.Raw(b"")) for key in sorted(KEYS)])
+).decode
 _decode_text = msgspec.json.Decoder(str | None).decode
 _decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
@@ -38,7 +46,11 @@ class Ambiguous(ValueError):
 
 def read_fields(text: bytes) -> Fields:
     """The fields of an object. Raises msgspec.DecodeError, RecursionError, Ambiguous."""
+    if len(text) > _SMALL and _other_bytes(text) > MOST_OTHER_BYTES:
+        raise Ambiguous  # 48 MB of tiny keys took ten seconds, in three of which nothing else ran
     fields = _decode(text)
+    if len(fields) > MOST_KEYS:
+        raise Ambiguous
     for key in fields:
         if key not in KEYS and key.casefold() in KEYS:
             raise Ambiguous
@@ -77,6 +89,19 @@ def items_of(value: msgspec.Raw | None) -> list[msgspec.Raw]:
     if value is None or bytes(memoryview(value)[:1]) != b"[":
         return []
     return _decode_list(value)
+
+
+def _other_bytes(text: bytes) -> int:
+    """The size of all that is no value of a key in KEYS; of equal keys the last counts."""
+    known = msgspec.structs.astuple(_decode_known(text))
+    return len(text) - sum(len(memoryview(value)) for value in known)
+
+
+def value_of(value: msgspec.Raw) -> object:
+    """A small value, whatever it is. Raises msgspec.DecodeError, Ambiguous for one that is too large."""
+    if len(memoryview(value)) > MOST_VALUE_BYTES:
+        raise Ambiguous
+    return _decode_any(value)
 
 
 def _is_plain(text: bytes, fields: Fields) -> bool:

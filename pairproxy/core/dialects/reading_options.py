@@ -4,15 +4,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from pairproxy.core.dialects.reading_json import Fields, is_nothing, read_fields
+from pairproxy.core.dialects.reading_json import Fields, is_nothing, read_fields, value_of
 from pairproxy.core.models import Dialect
 
 RUNNER_KEYS = ("draft_num_predict", "main_gpu", "num_batch", "num_ctx", "num_gpu", "num_thread", "use_mmap")
 """The options for which Ollama loads a model anew. All others count for one request only."""
 LIMIT_KEYS = ("max_completion_tokens", "max_tokens", "max_output_tokens", "n_predict")
 
-
-_decode_any = msgspec.json.Decoder().decode
 _decode_number = msgspec.json.Decoder(float | None).decode
 _decode_flag = msgspec.json.Decoder(bool | None).decode
 
@@ -48,7 +46,7 @@ def flag(fields: Fields, key: str, default: bool) -> bool:
 
 
 def is_thinking(dialect: Dialect, fields: Fields) -> bool:
-    """Whether the model is told to think first."""
+    """Whether the model is told to think first. Raises msgspec.DecodeError, Ambiguous."""
     if dialect is Dialect.OLLAMA:
         return not is_nothing(fields.get("think"))
     if dialect is Dialect.ANTHROPIC:
@@ -61,7 +59,7 @@ def is_thinking(dialect: Dialect, fields: Fields) -> bool:
 
 def _runner(options: Fields) -> str:
     """The runner's options in one spelling. ``num_gpu`` below zero means "as you think best" to Ollama."""
-    given = {key: _decode_any(options[key]) for key in RUNNER_KEYS if key in options}
+    given = {key: value_of(options[key]) for key in RUNNER_KEYS if key in options}
     spelled = {
         key: int(value) if isinstance(value, float) and value.is_integer() else value
         for key, value in given.items()
@@ -80,7 +78,7 @@ def _count(value: msgspec.Raw | None) -> int | None:
 
 
 def _value(fields: Fields, key: str) -> object:
-    return _decode_any(fields[key]) if key in fields else None
+    return value_of(fields[key]) if key in fields else None
 
 
 def _inner(fields: Fields, key: str, inner: str) -> object:

@@ -35,7 +35,7 @@ class _Part(msgspec.Struct):
     video_url: msgspec.Raw = _NONE
 
 
-_WITH_PARTS = ("messages", "input", "images")
+_WITH_PARTS = ("messages", "input", "images", "tools")
 _decode_parts = msgspec.json.Decoder(list[_Part]).decode
 
 

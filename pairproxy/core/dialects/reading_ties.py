@@ -53,12 +53,12 @@ def tie(dialect: Dialect, fields: Fields, prompt: Prompt, kind: str) -> str | No
         value = fields.get(key)
         if not is_nothing(value) and not (key == "id_slot" and bytes(value or b"") in _ANY_SLOT):
             return reason
+    if prompt.is_crowded:
+        return CROWDED
     if any(_is_hosted(tool) for tool in items_of(fields.get("tools"))):
         return OWN_TOOLS
     if prompt.is_elsewhere:
         return FETCHES
-    if prompt.is_crowded:
-        return CROWDED
     return KEPT if _is_kept(dialect, fields, kind) else None
 
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from pairproxy.core.dialects.keeping import LONGEST_S, NOTHING, bounded, keeping_of
-from pairproxy.core.dialects.reading_json import read_fields
+from pairproxy.core.dialects.reading_json import Ambiguous, read_fields
 from pairproxy.core.errors import BadRequest
 
 PROMPT = '"prompt":"hi"'
@@ -105,3 +105,13 @@ def test_what_is_no_json_is_said() -> None:
     """The caller decides what an unreadable body means."""
     with pytest.raises(msgspec.DecodeError):
         keeping_of("/api/chat", {"keep_alive": msgspec.Raw(b"nonsense")})
+
+
+@pytest.mark.parametrize("text", ['"' + "1" * 20_000 + '!"', '"' + "1h" * 600 + '"', "[" + "0," * 999 + "0]"])
+def test_what_is_too_long_to_be_a_time_is_none(text: str) -> None:
+    """Twenty kilobytes of digits held up all requests for seconds; 256 would have for minutes."""
+    body = f'{{{PROMPT},"keep_alive":{text}}}'.encode()
+    with pytest.raises(Ambiguous):
+        keeping_of("/api/generate", read_fields(body))
+    with pytest.raises(BadRequest):
+        bounded("/api/generate", body)

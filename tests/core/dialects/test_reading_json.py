@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairproxy.core.dialects.reading_json import Ambiguous, is_nothing, items_of, read_fields, text_of
+from pairproxy.core.dialects.reading_json import (
+    MOST_KEYS,
+    MOST_VALUE_BYTES,
+    Ambiguous,
+    is_nothing,
+    items_of,
+    read_fields,
+    text_of,
+    value_of,
+)
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="ascii")),
@@ -82,3 +91,29 @@ def test_values_have_their_kind() -> None:
         text_of(raw(b"7"))
     assert [bytes(one) for one in items_of(raw(b'[1, "a"]'))] == [b"1", b'"a"']
     assert items_of(raw(b'"a"')) == items_of(None) == []
+
+
+def test_an_object_of_very_many_keys_is_not_taken_apart() -> None:
+    """A thousand are read; megabytes of tiny ones are refused before they cost seconds of all."""
+    few = b"{" + b",".join(b'"k%d":0' % number for number in range(MOST_KEYS)) + b"}"
+    assert len(read_fields(few)) == MOST_KEYS
+    for count in (MOST_KEYS + 1, 200_000):
+        with pytest.raises(Ambiguous):
+            read_fields(b"{" + b",".join(b'"k%d":0' % number for number in range(count)) + b"}")
+
+
+@pytest.mark.parametrize("key", ["messages", "prompt", "tools", "input"])
+def test_what_is_read_may_be_large(key: str) -> None:
+    """A long prompt, and a large schema beside it, are no crowd of keys."""
+    value = json.dumps("x" * 3_000_000)
+    assert (
+        len(read_fields(f'{{"model":"m","{key}":{value},"format":{json.dumps("y" * 500_000)}}}'.encode()))
+        == 3
+    )
+
+
+def test_an_option_is_small() -> None:
+    """Millions of numbers in place of one are not made into objects."""
+    assert value_of(raw(b'{"effort":"low"}')) == {"effort": "low"}
+    with pytest.raises(Ambiguous):
+        value_of(raw(b"[" + b"0," * MOST_VALUE_BYTES + b"0]"))

@@ -93,7 +93,7 @@ def test_parts_in_parts_end() -> None:
     assert prompt.text_bytes > len(DATA)
 
 
-@pytest.mark.parametrize("field", ["messages", "input", "images"])
+@pytest.mark.parametrize("field", ["messages", "input", "images", "tools"])
 def test_a_prompt_of_too_many_parts_is_not_taken_apart(field: str) -> None:
     """It stays where it was sent, for nobody has looked for what ties it there; a long text is none."""
     body = {field: [{"image_url": "http://169.254.169.254/"}, *[1] * (MOST_VALUES + 1)]}
