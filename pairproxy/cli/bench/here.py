@@ -4,7 +4,6 @@ What was measured is read from the daemon's own records, so that waiting is no s
 demo does. The policy is the daemon's.
 """
 
-import asyncio
 import secrets
 import sys
 from dataclasses import dataclass
@@ -14,24 +13,22 @@ from pathlib import Path
 import msgspec
 import typer
 
-from pairproxy.api.client import get_report, get_status
-from pairproxy.api.schema import Record, Status
+from pairproxy.api.client import get_status
+from pairproxy.api.schema import Status
 from pairproxy.cli.bench.asking import Line, ask_all
 from pairproxy.cli.bench.rounds import Say
 from pairproxy.cli.ending import run_to_its_end
+from pairproxy.cli.measuring import recorded, service_of
 from pairproxy.cli.options import plain
 from pairproxy.cli.printing import counted
 from pairproxy.core.accounting.comparison import Comparison, LegResult, compare, explain
-from pairproxy.core.accounting.services import Service
 from pairproxy.core.errors import PairproxyError
-from pairproxy.core.models import EngineId, NodeId, Place
+from pairproxy.core.models import NodeId
 from pairproxy.core.workload import SimRequest
 
 PROMPT_TOKENS = 100  # small: it is somebody's machine
 OUTPUT_TOKENS = 64  # the limit that is sent
 MOST_REQUESTS = 32  # of a leg
-RECORD_S = 5.0  # the daemon closes a record within milliseconds of the last byte
-POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,30 +107,6 @@ async def _leg(here: Here, requests: int, *, is_alone: bool) -> LegResult:
     line = Line({own: here.port}, here.model, run, run, is_local_only=is_alone, is_limited=True)
     replies = await ask_all([SimRequest(0.0, own, PROMPT_TOKENS, OUTPUT_TOKENS)] * requests, line)
     makespan_s = max(one.ended_s for one in replies) - min(one.asked_s for one in replies)
-    return LegResult(makespan_s, tuple(map(_service, await _records(here, run, requests))))
-
-
-async def _records(here: Here, run: str, count: int) -> list[Record]:
-    """The leg's requests as the daemon recorded them; they are alike, so their order says nothing."""
-    try:
-        async with asyncio.timeout(RECORD_S):
-            while True:
-                records = (await asyncio.to_thread(get_report, here.home, run)).records
-                if len(records) >= count:
-                    return sorted(records, key=lambda record: record.arrived_s)
-                await asyncio.sleep(POLL_S)
-    except TimeoutError:
-        raise PairproxyError("The daemon has no record of a request that was answered.") from None
-
-
-def _service(record: Record) -> Service:
-    if record.node is None or record.dispatched_s is None or record.outcome != "done":
-        raise PairproxyError(f"A request of the bench ended as {record.outcome!r}, not done.")
-    return Service(
-        place=Place(NodeId(record.node), EngineId(record.engine or "")),
-        start_s=record.dispatched_s,
-        end_s=record.ended_s,
-        output_tokens=record.output_tokens or 0,
-        prompt_tokens=record.prompt_tokens or 0,
-        is_reply=True,
-    )
+    records = await recorded(here.home, run, lambda found: len(found) >= requests)
+    in_order = sorted(records, key=lambda record: record.arrived_s)  # they are alike: it says nothing
+    return LegResult(makespan_s, tuple(map(service_of, in_order)))

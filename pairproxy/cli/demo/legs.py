@@ -5,17 +5,13 @@ import secrets
 from dataclasses import dataclass
 from typing import Protocol
 
-from pairproxy.api.client import get_report
-from pairproxy.api.schema import NodeStatus, Record
+from pairproxy.api.schema import NodeStatus
 from pairproxy.cli.demo.cluster import Cluster, DemoNode, demo_settings
 from pairproxy.cli.demo.job import Answer, Leg, load_clients, run_leg
+from pairproxy.cli.measuring import recorded, service_of
 from pairproxy.config import cache_dir
 from pairproxy.core.accounting.comparison import Comparison, LegResult, compare, explain
-from pairproxy.core.accounting.services import Service
-from pairproxy.core.errors import PairproxyError
-from pairproxy.core.models import EngineId, NodeId, Place
-
-RECORD_S = 5.0  # the daemon closes a record within milliseconds of the last byte
+from pairproxy.core.models import NodeId
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,31 +100,7 @@ def _leg(plan: Plan, node: DemoNode, nodes: tuple[NodeStatus, ...], is_alone: bo
 
 async def _result(node: DemoNode, leg: Leg, makespan_s: float, answers: list[Answer]) -> LegResult:
     """The leg as its origin recorded it, in the order of the tasks."""
-    records = await _records(node, leg.name, {answer.request for answer in answers})
-    return LegResult(makespan_s, tuple(_service(records[answer.request]) for answer in answers))
-
-
-async def _records(node: DemoNode, run: str, wanted: set[str]) -> dict[str, Record]:
-    try:
-        async with asyncio.timeout(RECORD_S):
-            while True:
-                report = await asyncio.to_thread(get_report, node.home, run)
-                records = {record.request: record for record in report.records}
-                if wanted <= records.keys():
-                    return records
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        raise PairproxyError("The daemon has no record of a request that was answered.") from None
-
-
-def _service(record: Record) -> Service:
-    if record.node is None or record.dispatched_s is None or record.outcome != "done":
-        raise PairproxyError(f"A request of the demo ended as {record.outcome!r}, not done.")
-    return Service(
-        place=Place(NodeId(record.node), EngineId(record.engine or "")),
-        start_s=record.dispatched_s,
-        end_s=record.ended_s,
-        output_tokens=record.output_tokens or 0,
-        prompt_tokens=record.prompt_tokens or 0,
-        is_reply=True,
-    )
+    wanted = {answer.request for answer in answers}
+    found = await recorded(node.home, leg.name, lambda there: wanted <= {one.request for one in there})
+    records = {record.request: record for record in found}
+    return LegResult(makespan_s, tuple(service_of(records[answer.request]) for answer in answers))
