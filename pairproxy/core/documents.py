@@ -5,6 +5,8 @@ from enum import StrEnum
 
 from pairproxy.core.models import EngineId, ModelName, NodeId, Rates, Replica
 
+PROTOCOL = 1  # between nodes: of the state document, of requests, of the announcement and of TLS's ALPN
+
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
@@ -72,9 +74,7 @@ class EngineReport:
     replicas: tuple[tuple[Replica, bool], ...]  # (replica, is it loaded)
     catalogue: tuple[CatalogueEntry, ...] = ()
     cache_tokens: int | None = None  # of prompts that it keeps beside its slots; None: it does not say
-    continuing: frozenset[ModelName] = (
-        frozenset()
-    )  # seen to go on with a text (engines.verifying)
+    continuing: frozenset[ModelName] = frozenset()  # seen to go on with a text (engines.verifying)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from random import Random
 from pairproxy.core.arrivals import Arrivals
 from pairproxy.core.commands import BreakOff, Command, Dispatch, Enqueue, Refuse
 from pairproxy.core.discipline import Finding
-from pairproxy.core.documents import StateDocument
+from pairproxy.core.documents import PROTOCOL, StateDocument
 from pairproxy.core.endings import Endings
 from pairproxy.core.errors import NodeGone, PairproxyError
 from pairproxy.core.events import (
@@ -54,7 +54,6 @@ from pairproxy.core.running import Running
 from pairproxy.core.sharing import Sharing
 from pairproxy.core.silence import Silence
 
-PROTOCOL = 1  # of the state document and of requests between nodes
 MIN_WAKEUP_S = 0.01  # two wake-ups are never closer: rounding must not make the daemon spin
 
 

@@ -9,10 +9,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from pairproxy.core.documents import PROTOCOL
 from pairproxy.security.trust import printable
 
 SERVICE = "_pairproxy._tcp.local."
-PROTOCOL = "1"
+SPOKEN = str(PROTOCOL)
 HINT_CHARACTERS = 8  # of the device id: tells machines apart, says nothing to strangers
 MOST_INSTANCES = 256  # remembered; a flood of names must cost memory and time of a known size
 MOST_ADDRESSES = 16  # taken from one announcement, and per node within PAUSE_S
@@ -63,7 +64,7 @@ class Sighting:
     @property
     def speaks_ours(self) -> bool:
         """Whether it speaks the protocol between nodes as we do; if not, it (or we) must be updated."""
-        return self.protocol == PROTOCOL
+        return self.protocol == SPOKEN
 
 
 def read(announcement: Announcement, reader: Reader) -> Sighting | None:

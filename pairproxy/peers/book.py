@@ -4,9 +4,9 @@ import ssl
 from collections.abc import Callable, Iterable
 
 from pairproxy.config import Limits
+from pairproxy.core.documents import PROTOCOL
 from pairproxy.core.errors import Unreachable
 from pairproxy.core.models import NodeId
-from pairproxy.core.scheduler import PROTOCOL
 from pairproxy.interfaces import Tell
 from pairproxy.peers import links as interfaces
 from pairproxy.peers.addresses import (

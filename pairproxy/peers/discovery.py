@@ -31,8 +31,8 @@ from pairproxy.peers.addresses import MDNS
 from pairproxy.peers.announcement import (
     FORGET_S,
     HINT_CHARACTERS,
-    PROTOCOL,
     SERVICE,
+    SPOKEN,
     Announcement,
     Reader,
     Sighting,
@@ -183,7 +183,7 @@ class Discovery:
             SERVICE,
             f"{self._token}.{SERVICE}",
             port=self._port,
-            properties={"id": self._own_hint, "v": PROTOCOL},
+            properties={"id": self._own_hint, "v": SPOKEN},
             server=f"pp-{self._token}.local.",  # not the host's name: two hosts of one name would be mixed up
             parsed_addresses=addresses,
         )

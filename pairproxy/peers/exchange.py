@@ -16,12 +16,12 @@ from aiohttp import web
 
 from pairproxy.clock import worked
 from pairproxy.core.commands import Command
-from pairproxy.core.documents import StateDocument
+from pairproxy.core.documents import PROTOCOL, StateDocument
 from pairproxy.core.errors import BrokenReply, PeerNotTrusted, PeerRevoked, ProtocolDiffers, UseNotAllowed
 from pairproxy.core.events import CatalogueReported, Event, NodeReported, TimePassed
 from pairproxy.core.models import NodeId
 from pairproxy.core.prefix_news import ToldTo
-from pairproxy.core.scheduler import PROTOCOL, Scheduler
+from pairproxy.core.scheduler import Scheduler
 from pairproxy.interfaces import STATE_PATH
 from pairproxy.peers.hearing import READING_S_PER_BYTE, Budget, Newest
 from pairproxy.upstreams import Outgoing, Reply, Upstream

@@ -18,6 +18,7 @@ from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
 from pairproxy.core.dialects.excess import is_excessive
 from pairproxy.core.dialects.guests import for_guest
+from pairproxy.core.documents import PROTOCOL
 from pairproxy.core.errors import (
     BadRequest,
     Draining,
@@ -30,7 +31,6 @@ from pairproxy.core.errors import (
 )
 from pairproxy.core.models import Dialect, EngineId, NodeId, Place, Request, RequestId
 from pairproxy.core.residency import Residency
-from pairproxy.core.scheduler import PROTOCOL
 from pairproxy.descriptors import LOCAL
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.interfaces import CATALOGUE_PATH, STATE_PATH

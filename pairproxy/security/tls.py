@@ -12,10 +12,11 @@ import asyncio
 import ssl
 from collections.abc import Iterable
 
+from pairproxy.core.documents import PROTOCOL
 from pairproxy.core.errors import StoreError
 from pairproxy.security.identity import Identity
 
-ALPN = "pairproxy/1"
+ALPN = f"pairproxy/{PROTOCOL}"
 """The name of the protocol between nodes; its number changes when old nodes could not follow."""
 
 

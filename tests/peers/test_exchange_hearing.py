@@ -6,11 +6,10 @@ import msgspec
 import pytest
 
 from pairproxy.config import Limits
-from pairproxy.core.documents import StateDocument
+from pairproxy.core.documents import PROTOCOL, StateDocument
 from pairproxy.core.errors import UpstreamError
 from pairproxy.core.events import RequestArrived
 from pairproxy.core.models import NodeId
-from pairproxy.core.scheduler import PROTOCOL
 from pairproxy.peers.exchange import BadDocument, Unwelcome, read_document, subscribe
 from pairproxy.upstreams import Upstream
 from tests.core.told import B, ask

@@ -9,11 +9,11 @@ from typing import Any
 from pairproxy.attempt import Attempt
 from pairproxy.clock import MonotonicClock
 from pairproxy.core.accounting.ledger import Ledger, RequestRecord
-from pairproxy.core.documents import EngineReport, EngineState, ReplicaState, StateDocument
+from pairproxy.core.documents import PROTOCOL, EngineReport, EngineState, ReplicaState, StateDocument
 from pairproxy.core.events import EngineReported, Event, NodeReported
 from pairproxy.core.models import Dialect, NodeId, Outcome, Place, Request, RequestId, Usage
 from pairproxy.core.rules import Rules
-from pairproxy.core.scheduler import PROTOCOL, Scheduler
+from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher
 from tests.support.node import ENGINE, FAST, MODEL, REPLICA, settled_at_once
 

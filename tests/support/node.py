@@ -14,13 +14,20 @@ from pairproxy.clock import MonotonicClock
 from pairproxy.config import Limits
 from pairproxy.core.accounting.ledger import Ledger, RequestRecord
 from pairproxy.core.commands import Command
-from pairproxy.core.documents import CatalogueEntry, EngineReport, EngineState, ReplicaState, StateDocument
+from pairproxy.core.documents import (
+    PROTOCOL,
+    CatalogueEntry,
+    EngineReport,
+    EngineState,
+    ReplicaState,
+    StateDocument,
+)
 from pairproxy.core.errors import Unreachable
 from pairproxy.core.events import CatalogueReported, EngineReported, Event, NodeLost, NodeReported
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Rates, Replica
 from pairproxy.core.residency import Residency
 from pairproxy.core.rules import Rules
-from pairproxy.core.scheduler import PROTOCOL, Scheduler
+from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.peers.exchange import Publisher
 from pairproxy.proxy.catalogue import Catalogue
