@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pairproxy.core.catalogue import node_catalogue
-from pairproxy.core.documents import EngineState, NodeCatalogue
+from pairproxy.core.documents import EngineState, NodeCatalogue, Wanted
 from pairproxy.core.models import ModelName, NodeId, Rights
 from pairproxy.core.replicas import matches
 
@@ -47,6 +47,10 @@ class RightsTable:
         if rights.models:
             found = tuple(one for state in found if (one := _of_models(state, rights)).replicas)
         return found if left is None else tuple(_shared(one, one.yours + left, reader) for one in found)
+
+    def told(self, wanted: Wanted, reader: NodeId) -> Wanted:
+        """What waits here as ``reader`` may know it; one with some models only hears no hash."""
+        return replace(wanted, prefixes=()) if self._of.get(reader, _ALL).models else wanted
 
     def catalogue(self, whole: NodeCatalogue, reader: NodeId) -> NodeCatalogue:
         """What this node lists, as far as ``reader`` may know it."""

@@ -97,7 +97,7 @@ class Sharing:
         """What waits here, as the document for ``reader`` says it."""
         knows = self._knows
         waiting = knows.asking.wanted(knows.queue, reader, knows.local.costs.expected_output, at)
-        return tuple(one for one in waiting if knows.may_know(reader, one.model))
+        return tuple(knows.rights.told(one, reader) for one in waiting if knows.may_know(reader, one.model))
 
     def _asks(self, engine: EngineId, reader: NodeId, at: float) -> bool:
         """Whether ``reader`` has to ask: not if it alone uses the engine, nor if we would not hear it."""

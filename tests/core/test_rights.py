@@ -201,6 +201,16 @@ def test_the_document_for_a_peer_follows_its_rights() -> None:
     assert [one.slots for one in document().engines] == [3]
 
 
+def test_a_prompt_that_waits_is_told_by_its_hash_only_to_who_may_use_all_models() -> None:
+    """As the prompts that an engine holds: one with a part of the models hears how many wait, and no more."""
+    node = told(1, {B: Rights(models=("m*",))})
+    for name in ("a1", "a2"):
+        node.arrives(ask(name, prefix=(7, 8, 9)))
+    (narrow,), (wide,) = (node.scheduler.document_for(one, "e", 1, "a", node.at).wanted for one in (B, C))
+    assert (narrow.count, narrow.prefixes) == (1, ())
+    assert (wide.count, wide.prefixes) == (1, (8,))
+
+
 @given(
     share=st.integers(1, 3),
     steps=st.lists(st.sampled_from(["b", "c", "own", "end", "share", "no share"]), max_size=60),
