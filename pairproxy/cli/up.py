@@ -77,7 +77,7 @@ def up(
         return settings if engine is None else _with_engine(settings, engine, listen)
 
     settings = read()
-    # Below, it writes out whole packets, and a traceback for a network that went; discovery says what matters.
+    # Below, it writes out whole packets, and a traceback for a network that left; discovery says it.
     logging.getLogger("zeroconf").setLevel(logging.ERROR)
     logging.basicConfig(
         stream=sys.stderr,
