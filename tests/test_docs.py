@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 import pytest
@@ -13,6 +14,9 @@ from typer.testing import CliRunner
 
 import pairproxy
 import pairproxy.cli
+import pairproxy.peers
+import pairproxy.proxy
+import pairproxy.security
 from pairproxy.config import EngineSettings, Settings
 
 ROOT = Path(__file__).parent.parent
@@ -135,6 +139,14 @@ def test_every_module_is_in_the_tree_of_the_architecture() -> None:
         path.name for path in (package / "core").glob("*.py")
     ]
     assert not [name for name in [*packages, *modules] if name not in page]
+
+
+@pytest.mark.parametrize("package", [pairproxy.peers, pairproxy.proxy, pairproxy.security])
+def test_the_map_of_a_large_package_names_every_module(package: ModuleType) -> None:
+    """Who looks for something begins there; each module stands at the beginning of a line of it."""
+    map_of_it = re.findall(r"^ +(?:[|`]-? *)*(\w+)", package.__doc__ or "", re.MULTILINE)
+    modules = {path.stem for path in Path(package.__path__[0]).glob("[!_]*.py")}
+    assert not modules - set(map_of_it)
 
 
 def test_the_law_is_told_as_it_is_checked() -> None:

@@ -1,9 +1,27 @@
-"""The other machines: where they may be (discovery), whether they are there (link), what they publish.
+"""The other machines: where they may be, whether they are there, what they publish; how they are paired.
 
-announcement.py  one mDNS announcement, read as the hostile input it is
-links.py         this machine's network interfaces
-discovery.py     mDNS as a source of address hints, never of trust or presence
-exchange.py      state documents, both ways: the heartbeat
-link.py          one paired peer: its addresses, its connection
-book.py          all paired peers
+::
+
+    book                  all paired peers, one link each; who else was announced
+      `- link             one peer: on which path it is heard, and whether it is there
+           |- addresses   where it may be, in the order in which that is tried
+           |- dialling    several addresses side by side
+           |- exchange    state documents, both ways: the heartbeat
+           |    `- hearing   those of one peer at a bounded price
+           `- catalogue   what its engines list, asked for when that changed
+    remembered            where each peer proved its key, kept for the daemon's next life
+    restarting            a boundary: a fault of ours in one link ends no other
+
+    discovery             mDNS as a source of addresses, never of trust or presence
+      |- announcement     one announcement, read as the hostile input it is
+      `- links            this machine's network interfaces
+    network               notices sleep, and interfaces that come and go
+
+Pairing runs in the commands `pair` and `join`; what comes when is core.handshake's, the keys are security's::
+
+    pairing_host          the side that shows the code
+    pairing_joiner        the side where it is typed
+      |- pairing          one exchange over one connection; what it stored is undone if it fails
+      |- pairing_frames   how that looks on the wire
+      `- pairing_mdns     finding the machine that shows the code
 """

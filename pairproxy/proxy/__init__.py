@@ -1,13 +1,26 @@
 """The two ports that carry requests, and the way a reply takes back.
 
-client_port.py   the engine's well-known port, loopback, plain HTTP: gate -> dialect -> dispatcher -> forward
-peer_port.py     mutual TLS: inference for this node's engines, and state documents; nothing else
-gate.py          Host and Origin: no web page and no rebound name gets in
-unloading.py     unloading a model also where this node's requests made peers load it
-cors.py          what web pages are told: Ollama's rules
-body.py          reading a request body within its limits
-forward.py       one attempt: request out, reply back, chunk by chunk, unchanged
-tunnel.py        a WebSocket: raw bytes between a client and the engine of its port
-downstream.py    the client's connection: raw reply bytes, honest ends
-headers.py       which headers go on, towards engines and towards peers
+::
+
+    client_port        the engine's well-known port, loopback, plain HTTP
+      |- gate          Host and Origin: no web page and no rebound name gets in
+      |- cors          what web pages are told: Ollama's rules
+      |- catalogue     what the port's engine lists, followed by what only peers have
+      |- show          what a model is, told by whoever has it
+      |- unloading     unloading a model also where this node's requests made peers load it
+      `- tunnel        a WebSocket: raw bytes between a client and the engine of its port
+    peer_port          mutual TLS: inference for this node's engines, what they list, state documents
+    both
+      |- listening     binding ports, and saying who has one that is taken
+      |- server        aiohttp's server as a port of ours needs it
+      |- connection    one of its connections; what is no HTTP is answered without a word of it
+      |- room          who has a place, and who gives way
+      |- form          what has to be true of a request before anybody looks at its content
+      `- body          reading a request's body within its limits
+    forward            one attempt: request out, reply back, chunk by chunk, unchanged
+      |- headers       which headers go on, towards engines and towards peers
+      |- downstream    the client's connection: raw reply bytes, honest ends
+      |- watching      whether a reply still goes on, and whether its end is one
+      `- continuing    a reply that goes on at another node
+    draining           how all of that stops
 """

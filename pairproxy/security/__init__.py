@@ -2,9 +2,12 @@
 
 ::
 
-    identity      this node's key, certificate and device id
-      |- certificates   the one profile: how it is made and checked
-      `- private_files  0600 from birth, whole or not at all
-    trust         the paired peers, believed by their exact certificates
-    tls           contexts for mutual TLS 1.3 between them
+    identity           this node's key, certificate and device id
+      |- certificates  the one profile: how a certificate is made and checked
+      `- private_files 0600 from birth, whole or not at all
+    trust              the paired peers, believed by their exact certificates, and what each may do here
+      `- forgotten     those that were peers: never believed, and told so
+    tls                contexts for mutual TLS 1.3 between peers
+    pairing            codes and tokens, the exchange of keys, the ciphers (peers.pairing runs it)
+      `- pairing_cards what each side shows the other, and how it is judged
 """
