@@ -72,7 +72,8 @@ class Keeping:
         trust, rights = self._me.trust, self._me.rights
         trust.load()  # commands beside this one write there too
         self._before = trust.get(node)
-        self.was_forgotten = trust.was_forgotten(card.certificate)
+        # By its key: whoever makes itself another certificate for it is no other machine.
+        self.was_forgotten = any(one.node == node for one in trust.forgotten())
         self.record = trust.add(
             PeerRecord(
                 node=node,
@@ -90,7 +91,10 @@ class Keeping:
         """Put the store back to what it was. Raises StoreError if that cannot be written."""
         if self.record is None:
             return
-        node, self.record = self.record.node, None
+        node, stored, self.record = self.record.node, self.record, None
+        self._me.trust.load()
+        if self._me.trust.get(node) != stored:
+            return  # a person forgot it meanwhile, or changed its rights: that counts
         if self._before is not None:
             self._me.trust.add(self._before)
         elif self.was_forgotten:

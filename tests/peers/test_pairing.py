@@ -4,11 +4,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from pairproxy.core.errors import PairingFailed, StoreError
 from pairproxy.core.handshake_steps import Failed, Reason
 from pairproxy.peers.pairing import Keeping, Me, Report, Rights
 from pairproxy.security.pairing_cards import Card
+from pairproxy.security.trust import TrustStore
+from tests.support.certificates import der, forge
 from tests.support.pairing import is_stranger, me_of
 from tests.support.pairing_table import Table
 
@@ -90,6 +94,37 @@ def test_a_forgotten_machine_is_trusted_again_only_if_the_pairing_is_whole(tmp_p
     again.undo()
     assert anna.trust.was_forgotten(ben.identity.certificate)
     assert anna.trust.peers() == ()
+
+
+def test_a_new_certificate_for_a_forgotten_key_does_not_hide_that_it_was_forgotten(tmp_path: Path) -> None:
+    """The screen says so, and a pairing that comes to nothing leaves it forgotten."""
+    anna, ben = me_of(tmp_path, "anna"), me_of(tmp_path, "ben")
+    node = ben.identity.device_id
+    keeping_of(anna, ben).keep("127.0.0.1")
+    anna.trust.forget(node)
+    key = serialization.load_pem_private_key(ben.identity.key_file.read_bytes(), password=None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    renewed = der(forge(subject=node, key=key)[0])
+    again = keeping_of(anna, replace(ben, identity=replace(ben.identity, certificate=renewed)))
+    again.keep("127.0.0.1")
+    assert again.was_forgotten
+    again.undo()
+    assert [one.node for one in anna.trust.forgotten()] == [node]
+
+
+def test_who_is_forgotten_during_a_pairing_does_not_come_back_by_breaking_it_off(tmp_path: Path) -> None:
+    """A peer pairs anew, its owner changes his mind: undoing restores no trust that was taken back."""
+    anna, ben = me_of(tmp_path, "anna"), me_of(tmp_path, "ben")
+    node = ben.identity.device_id
+    keeping_of(anna, ben).keep("127.0.0.1")
+    again = keeping_of(replace(anna, rights=Rights(slots=1)), ben)
+    again.keep("127.0.0.1")
+    other_terminal = TrustStore(tmp_path / "anna", anna.identity.device_id)
+    assert other_terminal.forget(node)
+    again.undo()
+    anna.trust.load()
+    assert anna.trust.get(node) is None
+    assert anna.trust.was_forgotten(ben.identity.certificate)
 
 
 @pytest.mark.parametrize(
