@@ -35,7 +35,9 @@ OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG
 
 app = typer.Typer(
     name="pairproxy",
-    help="One port, several machines: each request goes whole to the node that will finish it first.",
+    help="One port, several machines: each request goes whole to the node that will finish it first.\n\n"
+    "Examples: `pairproxy up`; `pairproxy pair` here and `pairproxy join 4821-9376` on another machine; "
+    "`pairproxy status`; `pairproxy report`.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )

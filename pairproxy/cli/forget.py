@@ -18,7 +18,10 @@ class Forgot(msgspec.Struct, frozen=True):
 
 
 def forget(
-    peer: Annotated[str, typer.Argument(help="Its name or its id, as `pairproxy peers` shows them.")],
+    peer: Annotated[
+        str,
+        typer.Argument(help="Its name or its id, as `pairproxy peers` shows them; the beginning will do."),
+    ],
     home: Home = None,
     as_json: Json = False,
 ) -> None:

@@ -35,7 +35,7 @@ def join(
 
     Pair only with machines whose owner may read what you ask: what is sent there can be read there.
 
-    Examples: `pairproxy join 4821-9376`, `pairproxy join 4821-9376 --at 192.168.1.7`.
+    Examples: `pairproxy join 4821-9376`, `pairproxy join 4821-9376 --at 192.168.1.7`, `pairproxy join -`.
     """
     from pairproxy.cli.ending import run_to_its_end
     from pairproxy.peers.pairing_mdns import at as place
@@ -48,6 +48,8 @@ def join(
 
 
 async def _join(machine: Machine, secret: "Secret", place: "Candidate | None", as_json: bool) -> None:
+    import asyncio
+
     from pairproxy.core.errors import PairingFailed
     from pairproxy.peers.pairing_joiner import join as join_one
     from pairproxy.peers.pairing_mdns import candidates
@@ -66,6 +68,9 @@ async def _join(machine: Machine, secret: "Secret", place: "Candidate | None", a
 
     try:
         exchange = await join_one(machine.me, secret, found, tell)
+    except asyncio.CancelledError:
+        say(f"Stopped. {_IN_VAIN}")
+        raise
     except PairingFailed as error:
         raise PairingFailed(_IN_VAIN) if error.sentence in said else error from None
     await settle(machine, exchange, as_json)

@@ -78,6 +78,9 @@ async def _wait(machine: Machine, secret: "Secret", as_json: bool) -> "Exchange"
         counting = asyncio.ensure_future(count_down(secret.life_s))
         try:
             return await port.paired()
+        except asyncio.CancelledError:
+            say("Stopped: this code is void, and nothing was paired.")
+            raise
         finally:
             counting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -96,11 +99,15 @@ def _show(secret: "Secret", places: tuple[str, ...], is_announced: bool, as_json
     else:
         typer.echo(f"Pairing token ({minutes}, keep it to yourself):\n{secret.text}")
     typer.echo(f"On the other machine: pairproxy join {secret.text}")
-    if not is_announced:
+    if not places:
+        typer.echo(
+            "This machine is on no network where another could reach it: connect it and run this again."
+        )
+    elif not is_announced:
         typer.echo("mDNS does not work here, so add one of this machine's addresses:")
-        for place in places or ("HOST",):
+        for place in places:
             typer.echo(f"  pairproxy join {secret.text} --at {place}")
-    elif places:
+    else:
         typer.echo(f"If it finds nothing: add --at {places[0]}")
 
 

@@ -60,7 +60,7 @@ def peers(home: Home = None, as_json: Json = False) -> None:
     show_table(out, TITLES, (_row(one, found.has_daemon) for one in found.peers), frozenset(TITLES))
     for one in found.peers:
         if one.problem and not one.is_up and one.i_may_use:
-            out.print(f"{plain(one.name)}: {plain(one.problem)}", markup=False)
+            out.print(f"{plain(one.name)} ({one.id}): {plain(one.problem)}", markup=False)
     if not found.has_daemon:
         out.print("No daemon runs here, so nobody looks who is there: `pairproxy up`.", markup=False)
 

@@ -22,6 +22,10 @@ LOSSES = {
     "rescue_waste_s": "attempts for nothing",
     "prediction_error_s": "slower than the best pace, or the wrong place",
 }
+NOTHING = (
+    "No request came to this machine yet. Point a tool at its port and come back. What it does for paired "
+    "machines stands in their reports."
+)
 SHORT = 8  # characters of an id: `explain` takes the beginning of one
 MOST_BAD, MOST_SLOW, MOST_FINDINGS = 5, 3, 3  # that are listed: a screen has some 24 lines
 
@@ -47,7 +51,7 @@ def report(
         return
     out = console()
     if found.run is None:
-        out.print("No request has been served yet. Point a tool at the port and come back.")
+        out.print(NOTHING, markup=False)
         return
     show_table(out, TITLES, _rows(found, found.run), frozenset(("node",)))
     advice = [plain(finding) for finding in found.findings[:MOST_FINDINGS]]

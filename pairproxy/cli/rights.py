@@ -45,7 +45,10 @@ class Set(msgspec.Struct, frozen=True):
 
 
 def rights(
-    peer: Annotated[str, typer.Argument(help="Its name or its id, as `pairproxy peers` shows them.")],
+    peer: Annotated[
+        str,
+        typer.Argument(help="Its name or its id, as `pairproxy peers` shows them; the beginning will do."),
+    ],
     may_use_me: MayUseMe = None,
     i_may_use: IMayUse = None,
     slots: Slots = None,

@@ -76,18 +76,7 @@ def _summary(found: "Status") -> str:
         lines.append(f"running: {plain(one.request)[:8]} {plain(one.model)} on {where} for {one.age_s:.1f} s")
     if len(found.running) > MOST_RUNNING:
         lines.append(f"and {len(found.running) - MOST_RUNNING} more; `pairproxy status --json` has them all")
-    lines += [
-        f"{plain(node.name)}: {plain(engine.engine)} is slower than usual, so it is given "
-        f"{counted(engine.foreign, 'slot')} less until it is not; something else may use that machine"
-        for node in found.nodes
-        for engine in node.engines
-        if engine.foreign
-    ]
-    lines += [
-        f"{plain(node.name)} is down: {plain(node.problem)}"
-        for node in found.nodes
-        if node.problem and not (node.is_up or node.is_self)
-    ]
+    lines += _nodes_to_know_of(found.nodes)
     run = found.last_run
     if run is not None and run.speedup is not None:
         lines.append(
@@ -109,6 +98,22 @@ def _summary(found: "Status") -> str:
     if found.discovery_problem:
         lines.append(f"discovery: {found.discovery_problem}")
     return "\n".join(lines)
+
+
+def _nodes_to_know_of(nodes: "tuple[NodeStatus, ...]") -> list[str]:
+    slower = [
+        f"{plain(node.name)}: {plain(engine.engine)} is slower than usual, so it is given "
+        f"{counted(engine.foreign, 'slot')} less until it is not; something else may use that machine"
+        for node in nodes
+        for engine in node.engines
+        if engine.foreign
+    ]
+    down = [
+        f"{plain(node.name)} is down: {plain(node.problem)}"
+        for node in nodes
+        if node.problem and not (node.is_up or node.is_self)
+    ]
+    return slower + down
 
 
 def _strangers(unpaired: dict[str, str]) -> str:

@@ -21,6 +21,7 @@ from pairproxy.peers.addresses import STATIC, Address, PeerAddresses
 from pairproxy.peers.catalogue import CatalogueReader
 from pairproxy.peers.dialling import race
 from pairproxy.peers.exchange import BadDocument, Unwelcome, read_document, subscribe
+from pairproxy.security.identity import short_id
 from pairproxy.upstreams import Upstream
 
 _log = logging.getLogger(__name__)
@@ -154,7 +155,8 @@ class PeerLink:
         proved = self.addresses.proved
         is_used = not proved or address.place == proved[0].place
         if is_used or self.problem is None:
-            self.problem = "it was stopped" if self._is_leaving else error.sentence
+            is_other = isinstance(error, NotTrusted)
+            self.problem = "it was stopped" if self._is_leaving and not is_other else error.sentence
         took_s = asyncio.get_running_loop().time() - self._raced_at
         is_refusal = isinstance(error, Unreachable) and took_s < self._limits.connect_timeout_s / 2
         if is_used and is_refusal:
@@ -165,7 +167,7 @@ class PeerLink:
         is_wrong = isinstance(error, NotTrusted) and self.addresses.deny(address)
         if is_wrong and address.source != STATIC:  # those may be any peer's
             text = "%s (%s) answered with another key at %s: nothing was sent there"
-            _log.warning(text, self.name, self.node[:8], address)
+            _log.warning(text, self.name, short_id(self.node), address)
 
     def _use(self, address: Address) -> None:
         if self.addresses.prove(address):
@@ -219,7 +221,7 @@ class PeerLink:
             best = self.addresses.best
             self.found_by = best.source if best else None
             self.is_up = True
-            _log.info("peer %s is there (%s)", self.name, self.found_by)
+            _log.info("peer %s is there at %s (%s)", self.name, best, self.found_by)
         self.problem = None
         self._tell(NodeReported(self._now(), document))
         self._catalogue.hear(document.catalogue)

@@ -105,6 +105,13 @@ async def _once(me: Me, secret: Secret, streams: Streams) -> Exchange:
 
 
 def _unreachable(candidate: Candidate) -> str:
+    host = str(candidate)
+    if ":" not in host and not host.replace(".", "").isdigit():  # a name, as a person may type one
+        return (
+            f"Nothing answers at {host}, port {candidate.port}. Is a machine called so here (its address, "
+            "which `pairproxy pair` shows, is surer), does `pairproxy pair` still run there, and does its "
+            "firewall let that port in?"
+        )
     return (
         f"Nothing answers at {candidate}, port {candidate.port}. Is `pairproxy pair` still running there, "
         "and does its firewall let that port in?"
@@ -120,7 +127,8 @@ def _sentence(failed: Failed, candidate: Candidate) -> str:
         )
     if failed.reason is Reason.CODE:
         left = "" if failed.tries_left is None else f" ({_tries(failed.tries_left)})"
-        return f"{candidate} says that the code is wrong{left}. Compare it with the other screen."
+        then = "Compare it with the other screen." if failed.tries_left != 0 else "Make a new one there."
+        return f"{candidate} says that the code is wrong{left}. {then}"
     sentences = {
         Reason.BUSY: "is busy with somebody else's try. Try again in a few seconds.",
         Reason.CLOSED: "no longer takes this code: it was used, or tried too often. Make a new one.",

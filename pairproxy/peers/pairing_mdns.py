@@ -15,7 +15,7 @@ from zeroconf import ServiceStateChange, Zeroconf
 from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 
 from pairproxy.config import parse_listen
-from pairproxy.core.errors import ConfigError
+from pairproxy.core.errors import ConfigError, PairingFailed
 from pairproxy.peers import links
 from pairproxy.peers.announcement import MOST_ADDRESSES, Reader, dialable, txt_values
 from pairproxy.peers.pairing import PREFERRED_PORT
@@ -61,11 +61,17 @@ async def announced(nameplate: str, port: int, *, is_on_loopback: bool) -> Async
 async def candidates(
     nameplate: str, *, is_on_loopback: bool, look_s: float = LOOK_S
 ) -> AsyncGenerator[Candidate, None]:
-    """Machines that announce the nameplate, as they are found, for ``look_s`` seconds."""
+    """Machines that announce the nameplate, as they are found, for ``look_s`` seconds.
+
+    Raises PairingFailed where mDNS does not work.
+    """
     all_links = await asyncio.to_thread(links.snapshot)
     mdns = await _opened(links.usable(all_links), is_on_loopback)
     if mdns is None:
-        return
+        raise PairingFailed(
+            "This machine has no network on which it could look for the other. Connect it, or add --at with "
+            "the address that the other screen shows."
+        )
     own = frozenset() if is_on_loopback else frozenset(link.address for link in all_links)
     reader = Reader("", 0, own, is_on_loopback)
     found: asyncio.Queue[AsyncServiceInfo] = asyncio.Queue(MOST_SEEN)
@@ -110,9 +116,14 @@ def at(text: str) -> Candidate:
     if text.startswith("[") and text.endswith("]"):
         host = text[1:-1]
     elif text.startswith("[") or text.count(":") == 1:
-        host, port = parse_listen(text, "--at")
+        try:
+            host, port = parse_listen(text, "--at")
+        except ConfigError:
+            port = 0  # its example is of another kind of place
     if not _HOST.fullmatch(host) or port == 0:
-        raise ConfigError(f"--at {text!r} is neither HOST nor HOST:PORT, for example 192.168.1.7.")
+        raise ConfigError(
+            f"--at {text!r} is neither HOST nor HOST:PORT, for example 192.168.1.7 or 192.168.1.7:41234."
+        )
     return Candidate((host,), port)
 
 

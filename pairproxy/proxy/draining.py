@@ -33,12 +33,15 @@ async def drain(
     for port in ports:
         port.close()
     dispatcher.tell(DrainStarted(dispatcher.now()))
-    _log.info(
-        "stopping; %s running, %s waiting: they may end within %.0f s, a second Ctrl-C ends them at once",
-        _requests(_running(scheduler)),
-        _requests(scheduler.waiting),
-        patience_s,
-    )
+    if _running(scheduler) or scheduler.waiting:
+        _log.info(
+            "stopping; %s running, %s waiting: they may end within %.0f s, a second Ctrl-C ends them at once",
+            _requests(_running(scheduler)),
+            _requests(scheduler.waiting),
+            patience_s,
+        )
+    else:
+        _log.info("stopping; nothing runs and nothing waits")
     ends = [spawn("until idle", dispatcher.until_idle()), spawn("until told twice", at_once.wait())]
     await asyncio.wait(ends, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
     cut, refused = _running(scheduler), scheduler.waiting

@@ -48,6 +48,7 @@ def test_wrong_codes_are_told_on_both_screens_and_make_the_code_void(tmp_path: P
             assert joined.returncode == 1
             assert joined.stderr.count(f"says that the code is wrong ({left})") == 1
             assert "Not paired; nothing was stored" in joined.stderr
+            assert ("Make a new one there." in joined.stderr) == (left == "0 tries left")
             pair.until(rf"A wrong code was tried; someone else may be answering.* \({left}\)")
         assert pair.ended() == 1
         assert "tried three times without success, so it is void" in pair.said
@@ -117,6 +118,7 @@ def test_ending_it_leaves_nothing(number: signal.Signals, tmp_path: Path) -> Non
         pair.process.send_signal(number)
         assert pair.ended() in (130, 143)
     assert "Traceback" not in pair.said
+    assert "Stopped: this code is void, and nothing was paired." in pair.said
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((host, int(port)), timeout=5.0)
     assert peers_of(anna) == []

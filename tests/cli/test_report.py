@@ -56,7 +56,7 @@ def test_before_the_first_request_it_says_what_to_do(tmp_path: Path) -> None:
         (node,) = daemons.start("A")
         done = here("report", "--home", node.home)
         assert done.returncode == 0
-        assert "No request has been served yet" in done.stdout
+        assert "No request came to this machine yet" in done.stdout
 
 
 def test_it_says_which_requests_were_slowest(live: list[Node]) -> None:

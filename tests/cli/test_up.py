@@ -234,6 +234,7 @@ def test_it_ends_with_its_standard_input_if_told_to(daemons: Daemons) -> None:
     assert node.process.stdin is not None
     node.process.stdin.close()
     assert node.wait() == 0
+    assert "stopping; nothing runs and nothing waits" in node.log
 
 
 def test_it_can_be_stopped_while_it_starts(daemons: Daemons) -> None:

@@ -18,6 +18,7 @@ from pairproxy.peers import link as link_module
 from pairproxy.peers.addresses import Address, PeerAddresses
 from pairproxy.peers.link import PeerLink
 from pairproxy.security import tls
+from pairproxy.security.identity import short_id
 from pairproxy.upstreams import Upstream
 from tests.core.told import B
 from tests.core.told import document as told_document
@@ -188,7 +189,7 @@ def test_another_key_at_an_announced_address_gets_nothing_and_is_told_once(
             assert all(not one.received for one in other.connections)
             said = [one.getMessage() for one in caplog.records if "another key" in one.getMessage()]
             assert len(said) == 1
-            assert f"ben-ws ({node[:8]}) answered with another key at 127.0.0.1:{other.port}" in said[0]
+            assert f"ben-ws ({short_id(node)}) answered with another key at 127.0.0.1:{other.port}" in said[0]
 
     with caplog.at_level(logging.WARNING, logger="pairproxy"):
         run_async(scene())
@@ -211,22 +212,29 @@ def test_only_another_key_anywhere_is_the_problem_that_is_shown() -> None:
 
 
 def test_a_clean_stop_is_known_at_once_and_told_as_one() -> None:
-    """Its last document says that it drains; when its stream ends and nobody listens, it was stopped."""
+    """Its last document says that it drains; with nobody there it was stopped, with another key pair anew."""
 
     async def scene() -> None:
-        leaving = msgspec.json.encode(dataclasses.replace(DOCUMENT, is_draining=True, sequence=2)) + b"\n"
+        anna, ben = identity("anna"), identity("ben")
+        leaving = dataclasses.replace(DOCUMENT, node=ben.device_id, is_draining=True)
+        good = tls.server_context(ben, [anna.certificate])
+        bad = tls.server_context(identity("rogue"), [anna.certificate])
 
         async def stops(request: ParsedRequest, connection: EngineConnection) -> None:
-            await connection.send(chunked_head() + LINE + chunk(leaving))
+            await connection.send(chunked_head() + chunk(msgspec.json.encode(leaving) + b"\n"))
             peer.stop_listening()
             await connection.send(LAST_CHUNK)
             connection.close()
 
-        async with FakeEngine(stops) as peer, linked(at(peer.port), lost_s=60.0) as (link, told):
-            await eventually(lambda: NodeLost(0.0, B) in told)
+        peer = FakeEngine(stops, tls=good)
+        async with peer, linked(at(peer.port), node=leaving.node, secured=True, lost_s=60.0) as (link, told):
+            await eventually(lambda: NodeLost(0.0, leaving.node) in told)
             assert link.problem == "it was stopped"
             assert isinstance(told[-2], NodeReported)
             assert told[-2].document.is_draining
+            async with FakeEngine(SPEAKS, tls=bad, port=peer.port):
+                link.retry()
+                await eventually(lambda: "Not the paired key" in (link.problem or ""))
 
     run_async(scene())
 
