@@ -27,9 +27,8 @@ from pairproxy.peers.hearing import READING_S_PER_BYTE, Budget, Newest
 from pairproxy.upstreams import Outgoing, Reply, Upstream
 
 COALESCE_S = 0.05  # a burst of events is one document
-PRESSING_S = (
-    0.002  # the same, where the reader waits for the news to act: a slot is wanted of it, or promised it
-)
+PRESSING_S = 0.002  # the same, where its reader waits for it: a slot is wanted of it, or promised it
+UNREAD_S = 30.0  # a reader that takes nothing for so long hears nobody either: after 5 s it takes us for gone
 JITTER = 0.1  # so that nodes do not publish in step
 MOST_STREAMS = 4  # of one peer: two while it changes its path; each is told all that happens here
 
@@ -135,7 +134,10 @@ class Publisher:
         return _encode(self.document_for(reader))
 
     async def stream(self, request: web.BaseRequest, reader: NodeId) -> web.StreamResponse:
-        """Answer a peer's subscription until it leaves, or has MOST_STREAMS newer ones."""
+        """Answer a peer's subscription until it leaves, or has MOST_STREAMS newer ones.
+
+        Raises ConnectionError when it takes nothing for UNREAD_S.
+        """
         response = web.StreamResponse(
             headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-store"}
         )
@@ -150,11 +152,22 @@ class Publisher:
             await response.prepare(request)
             while not heard.is_over:
                 heard.clear()
-                await response.write(_encode(self.document_for(reader, told)) + b"\n")
+                try:
+                    async with asyncio.timeout(UNREAD_S):
+                        await response.write(_encode(self.document_for(reader, told)) + b"\n")
+                except TimeoutError:
+                    _end(request)
+                    raise ConnectionResetError("the peer takes nothing") from None
                 await heard.news(self._interval_s * random.uniform(1 - JITTER, 1))
         finally:
             self._readers.pop(heard, None)
         return response
+
+
+def _end(request: web.BaseRequest) -> None:
+    """End the connection at once: what was written for it would wait for ever."""
+    if request.transport is not None:
+        request.transport.abort()
 
 
 def _host(address: tuple[Any, ...]) -> str:

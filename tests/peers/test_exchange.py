@@ -20,6 +20,7 @@ from tests.core.told import GPU, A, B, C, M, Told, ask
 from tests.core.told import document as told_document
 from tests.support.fake_engine import eventually
 from tests.support.node import Address
+from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
 
 LIMIT = Limits().state_document_bytes
@@ -28,11 +29,8 @@ ARRIVED = RequestArrived(0.0, ask("r"))
 
 
 @contextlib.asynccontextmanager
-async def published(
-    told: Told, interval_s: float
-) -> AsyncIterator[tuple[Publisher, Callable[[], AsyncIterator[StateDocument]]]]:
-    """A's publisher on a port, and how to subscribe to it as B."""
-    publisher = Publisher(told.scheduler, "anna", lambda: told.at, interval_s)
+async def heard_on(publisher: Publisher) -> AsyncIterator[tuple[Port, int]]:
+    """A port on which B hears a publisher, and its number."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         return await publisher.stream(request, B)
@@ -40,12 +38,24 @@ async def published(
     port = Port(handle, Limits())
     (sock,) = bind("127.0.0.1", 0, "")
     await port.start(sock)
-    upstream = Upstream(Address(port_of(sock)), limits=Limits())
     try:
-        yield publisher, lambda: subscribe(upstream, A, 5.0, LIMIT)
+        yield port, port_of(sock)
     finally:
-        await upstream.close()
         await port.stop()
+
+
+@contextlib.asynccontextmanager
+async def published(
+    told: Told, interval_s: float
+) -> AsyncIterator[tuple[Publisher, Callable[[], AsyncIterator[StateDocument]]]]:
+    """A's publisher on a port, and how to subscribe to it as B."""
+    publisher = Publisher(told.scheduler, "anna", lambda: told.at, interval_s)
+    async with heard_on(publisher) as (_, number):
+        upstream = Upstream(Address(number), limits=Limits())
+        try:
+            yield publisher, lambda: subscribe(upstream, A, 5.0, LIMIT)
+        finally:
+            await upstream.close()
 
 
 async def next_of(documents: AsyncIterator[StateDocument], deadline_s: float = 5.0) -> StateDocument:
@@ -110,6 +120,22 @@ def test_a_reader_hears_of_prefixes_once() -> None:
     assert second is None
     assert third == PrefixNews(3, 2, (held[2], held[1]))
     assert again == PrefixNews(3, 0, tuple(held[:1] + held[2:] + held[1:2]))
+
+
+def test_a_reader_that_takes_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection ends; a wait for it would last until the system gives it up."""
+    monkeypatch.setattr(exchange, "UNREAD_S", 0.2)
+
+    async def scene() -> None:
+        name = "x" * 1_000_000  # what the system keeps for a reader is full soon
+        publisher = Publisher(Told().scheduler, name, lambda: 0.0, 0.001)
+        async with heard_on(publisher) as (port, number), await RawClient.open(number) as deaf:
+            await deaf.send(request("GET /pairproxy/state HTTP/1.1", None))
+            await deaf.head()
+            deaf.pause()
+            await eventually(lambda: port.connections == 0)
+
+    run_async(scene())
 
 
 def test_a_burst_is_one_document_and_news_of_others_is_none() -> None:
