@@ -6,8 +6,8 @@ the memory here is bounded (core.dialects.guests).
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -50,6 +50,7 @@ SendState = Callable[[web.BaseRequest, NodeId], Awaitable[web.StreamResponse]]
 """Answers GET STATE_PATH with a stream of state documents (peers.exchange)."""
 
 
+HELD_BODIES = 4  # of the largest size that a peer's requests may hold in memory; honest ones are small
 FORMER_S = 1.0  # for an attempt whose connection was ended to give its slot back, which takes milliseconds
 
 
@@ -100,6 +101,7 @@ class PeerPort(Port):
         self._catalogue = catalogue
         self._refusal = refusal
         self._open: dict[NodeId, int] = {}
+        self._held: dict[NodeId, int] = {}  # bytes of bodies
         self._serving: dict[str, _Serving] = {}  # by request, whatever its attempt
 
     def cut(self, certificate: bytes) -> None:
@@ -155,6 +157,25 @@ class PeerPort(Port):
             return downstream.written()
         if routes.inference_dialect(request.method, request.raw_path) is None:
             raise NotAllowed("Peers may ask for inference, and what models there are, and nothing else.")
+        with self._holding(request, peer):
+            return await self._infer(request, peer, downstream)
+
+    @contextmanager
+    def _holding(self, request: web.BaseRequest, peer: NodeId) -> Iterator[None]:
+        """The body is in memory meanwhile. Raises QueueFull where the peer's others take all it may have."""
+        most = self._body_limits.body_bytes
+        size = min(request.content_length if request.content_length is not None else most, most)
+        if self._held.get(peer, 0) + size > HELD_BODIES * most:
+            raise QueueFull("The requests of this peer are too large together.", retry_after_s=1)
+        self._held[peer] = self._held.get(peer, 0) + size
+        try:
+            yield
+        finally:
+            self._held[peer] -= size
+
+    async def _infer(
+        self, request: web.BaseRequest, peer: NodeId, downstream: Downstream
+    ) -> web.StreamResponse:
         body = await read_body(request, self._body_limits)
         is_coded = "Content-Encoding" in request.headers
         asked, given = await aside(body, partial(self._asked, request, peer, body), is_coded=is_coded)

@@ -1,8 +1,13 @@
 """What a paired machine that means harm tries at the peer port, beyond the rows of group G."""
 
+import contextlib
+
 import pytest
 
+from pairproxy.config import Limits
+from pairproxy.proxy.peer_port import HELD_BODIES
 from pairproxy.proxy.show import ASKED_BYTES
+from tests.support.fake_engine import eventually
 from tests.support.peer_calls import ben_trusting_anna, call, sent
 from tests.support.raw_client import request
 from tests.support.running import run_async
@@ -39,5 +44,27 @@ def test_g15_a_question_about_a_model_is_as_small_as_one() -> None:
             reply = await anna.head()
             assert (reply.status, reply.header("X-Pairproxy-Refused")) == (413, b"BodyTooLarge")
             assert engine.requests == []
+
+    run_async(main())
+
+
+def test_g15_bodies_of_a_peer_that_never_end_hold_a_few_of_the_largest_size() -> None:
+    """Its 32 connections could hold 2 GiB for minutes; now 503 before a byte is read, until one is over."""
+
+    async def main() -> None:
+        async with ben_trusting_anna(limits=Limits(peer_body_bytes=1000)) as (ben, engine):
+            async with contextlib.AsyncExitStack() as stack:
+                slow = [await stack.enter_async_context(await call(ben)) for _ in range(HELD_BODIES)]
+                for number, one in enumerate(slow):
+                    await one.send(sent({"model": "m:1", "x": "y" * 900}, number=number)[:-100])
+                await eventually(lambda: sum(ben.peer_port._held.values()) > (HELD_BODIES - 1) * 1000)
+                async with await call(ben) as anna:
+                    reply = await anna.ask(sent({"model": "m:1", "x": "y" * 900}, number=90))
+                    assert (reply.status, reply.header("X-Pairproxy-Refused")) == (503, b"QueueFull")
+                slow[0].reset()
+                await eventually(lambda: sum(ben.peer_port._held.values()) < (HELD_BODIES - 1) * 1000)
+                async with await call(ben) as anna:
+                    assert (await anna.ask(sent({"model": "m:1", "x": "y" * 900}, number=91))).status == 200
+            assert len(engine.requests) == 1
 
     run_async(main())
