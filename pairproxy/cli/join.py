@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pairproxy.cli.options import Home, home_or_default
-from pairproxy.cli.pairing import JsonLines, Machine, Models, OneWay, Slots, prepare, say, settle
+from pairproxy.cli.pairing import JsonLines, Machine, OneWay, prepare, say, settle
+from pairproxy.cli.trusting import Models, Slots
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

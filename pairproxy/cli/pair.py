@@ -1,6 +1,5 @@
 """pairproxy pair: show a code and wait for the machine where it is typed."""
 
-import contextlib
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -10,15 +9,14 @@ from pairproxy.cli.options import Home, home_or_default
 from pairproxy.cli.pairing import (
     JsonLines,
     Machine,
-    Models,
     OneWay,
-    Slots,
     clear,
     count_down,
     prepare,
     say,
     settle,
 )
+from pairproxy.cli.trusting import Models, Slots
 
 if TYPE_CHECKING:
     from pairproxy.core.handshake_steps import Failed
@@ -83,8 +81,7 @@ async def _wait(machine: Machine, secret: "Secret", as_json: bool) -> "Exchange"
             raise
         finally:
             counting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await counting
+            await asyncio.wait([counting])
             clear()
 
 

@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from pairproxy.cli.options import plain
+from pairproxy.cli.trusting import named, share
 
 if TYPE_CHECKING:
     from pairproxy.config import Settings
@@ -24,15 +25,6 @@ _TRIAL_FILE = ".pairing"
 
 OneWay = Annotated[
     bool, typer.Option("--one-way", help="Use the other machine, but do not let it use this one.")
-]
-Slots = Annotated[
-    int | None, typer.Option(min=1, help="Let it hold so many slots of this machine at once. Default: all.")
-]
-Models = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model", help="Let it use only these models here; * and ? stand for text. May be given repeatedly."
-    ),
 ]
 JsonLines = Annotated[bool, typer.Option("--json", help="Print JSON, one document a line, instead of text.")]
 
@@ -179,10 +171,9 @@ async def count_down(seconds: float) -> None:
 
 def _check(rights: "Rights") -> None:
     from pairproxy.core.errors import ConfigError
-    from pairproxy.security.trust import MOST_PATTERNS, PATTERN_CHARACTERS
+    from pairproxy.security.trust import MOST_PATTERNS, PATTERN_CHARACTERS, are_patterns
 
-    are_good = all(0 < len(one) <= PATTERN_CHARACTERS and one.isprintable() for one in rights.models)
-    if not are_good or len(rights.models) > MOST_PATTERNS:
+    if not are_patterns(rights.models):
         raise ConfigError(
             f"--model takes up to {MOST_PATTERNS} names of up to {PATTERN_CHARACTERS} characters."
         )
@@ -219,12 +210,10 @@ async def _has_reached(home: Path, record: "PeerRecord") -> bool:
 
 
 def _paired(record: "PeerRecord", was_forgotten: bool) -> list[str]:
-    from pairproxy.security.identity import short_id
-
     name = plain(record.name)
-    rights = f"{name} may use this machine: {_granted(record)}."
+    rights = f"{name} may use this machine: {share(record.may_use_me, record.slots, record.models)}."
     there = f"This machine may use {name}: {'yes' if record.i_may_use else 'no'}."
-    lines = [f'Paired with "{name}" (id {short_id(record.node)}). {rights} {there}']
+    lines = [f"Paired with {named(record)}. {rights} {there}"]
     if was_forgotten:
         lines.append(f"{name} had been forgotten here; now it is trusted again.")
     if record.i_may_use:
@@ -232,14 +221,6 @@ def _paired(record: "PeerRecord", was_forgotten: bool) -> list[str]:
     if record.may_use_me:
         lines.append(f"You could read what {name} sends here; its owner is told the same.")
     return lines
-
-
-def _granted(record: "PeerRecord") -> str:
-    if not record.may_use_me:
-        return "no"
-    slots = [] if record.slots is None else [f"{record.slots} slot{'s' if record.slots > 1 else ''} at most"]
-    models = [f"models {' '.join(record.models)}"] if record.models else []
-    return ", ".join(["yes", *slots, *models])
 
 
 def _reached(name: str, has_reached: bool | None) -> list[str]:

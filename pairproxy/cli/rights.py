@@ -6,7 +6,7 @@ import msgspec
 import typer
 
 from pairproxy.cli.options import Home, Json, home_or_default, plain
-from pairproxy.cli.trusting import found_in, named, share
+from pairproxy.cli.trusting import Models, Slots, found_in, named, share
 
 if TYPE_CHECKING:
     from pairproxy.security.trust import PeerRecord
@@ -21,18 +21,11 @@ IMayUse = Annotated[
     bool | None,
     typer.Option("--i-may-use/--i-may-not-use", help="Whether this machine uses it.", show_default=False),
 ]
-Slots = Annotated[int | None, typer.Option(min=1, help="Slots of this machine that it may hold at once.")]
 AnySlots = Annotated[bool, typer.Option("--any-slots", help="As many as peers.max_slots says, or all.")]
-Models = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model", help="It may use only these models here; * and ? stand for text. May be given repeatedly."
-    ),
-]
 AllModels = Annotated[bool, typer.Option("--all-models", help="It may use every model here.")]
 
 
-class Set(msgspec.Struct, frozen=True):
+class InForce(msgspec.Struct, frozen=True):
     """--json: what is in force. ``has_daemon``: one runs here and goes by it."""
 
     name: str
@@ -88,7 +81,7 @@ def rights(
 
 def _say(record: "PeerRecord", has_daemon: bool, as_json: bool) -> None:
     if as_json:
-        found = Set(
+        found = InForce(
             record.name,
             record.node,
             record.may_use_me,

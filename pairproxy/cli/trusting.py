@@ -1,13 +1,23 @@
-"""What the commands about paired machines share: the store of a home, and which peer a word means."""
+"""What the commands about paired machines share: options, the store of a home, which peer a word means."""
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from pairproxy.cli.options import plain
 
 if TYPE_CHECKING:
     from pairproxy.security.trust import PeerRecord, TrustStore
+
+Slots = Annotated[int | None, typer.Option(min=1, help="Slots of this machine that it may hold at once.")]
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model", help="It may use only these models here; * and ? stand for text. May be given repeatedly."
+    ),
+]
 
 NOBODY = "No machine is paired with this one. Start with `pairproxy pair` here and `pairproxy join` there."
 LEAST = 4  # characters of an id: what people read to each other has eight

@@ -245,7 +245,7 @@ class TrustStore:
             raise StoreError(
                 "A peer that may use this machine has one slot at least. Or take the right away."
             )
-        if len(record.models) > MOST_PATTERNS or not all(map(_is_pattern, record.models)):
+        if not are_patterns(record.models):
             raise StoreError(
                 f"The models are not up to {MOST_PATTERNS} names of up to {PATTERN_CHARACTERS} characters,"
                 " in which * and ? stand for text. Correct them."
@@ -263,8 +263,10 @@ def printable(text: str) -> str:
 _OTHERS_CHANGE = "Another pairproxy command changes the peers at this moment. Try again when it is done."
 
 
-def _is_pattern(text: str) -> bool:
-    return 0 < len(text) <= PATTERN_CHARACTERS and text.isprintable()
+def are_patterns(models: tuple[str, ...]) -> bool:
+    """Whether these can be the models of a peer: printable, no longer than a name, and not too many."""
+    are_names = all(0 < len(one) <= PATTERN_CHARACTERS and one.isprintable() for one in models)
+    return are_names and len(models) <= MOST_PATTERNS
 
 
 def _is_address(text: str) -> bool:

@@ -104,7 +104,7 @@ def test_each_side_decides_what_the_other_may_do(tmp_path: Path) -> None:
     assert (of_ben["slots"], of_ben["models"]) == (2, ["qwen*", "llama3"])
     assert (of_ben["may_use_me"], of_ben["i_may_use"]) == (True, False)
     assert (of_anna["may_use_me"], of_anna["i_may_use"]) == (False, True)
-    assert "ben-ws may use this machine: yes, 2 slots at most, models qwen* llama3." in pair.said
+    assert "ben-ws may use this machine: 2 slots, qwen*, llama3." in pair.said
     assert "This machine may use ben-ws: no." in pair.said
     assert "anna-ws may use this machine: no." in joined.stdout
 
