@@ -19,12 +19,12 @@ from pairproxy.core.models import EngineId, NodeId, Rights
 from pairproxy.core.residency import Residency
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher
+from pairproxy.peers import own_addresses
 from pairproxy.peers.addresses import MDNS, static_addresses
 from pairproxy.peers.book import PeerBook
 from pairproxy.peers.discovery import Discovery
 from pairproxy.peers.exchange import Publisher
 from pairproxy.peers.link import PeerLink
-from pairproxy.peers.links import snapshot as snapshot_of_links
 from pairproxy.peers.network import NetworkWatch
 from pairproxy.peers.remembered import AddressMemory
 from pairproxy.peers.restarting import restarting
@@ -132,7 +132,7 @@ class Peering:
         for link in self.book.links:
             self._follow(link)
         spawn("addresses", restarting("addresses", self._memory.run))
-        snapshot = frozenset if self._settings.peers.loopback else snapshot_of_links
+        snapshot = frozenset if self._settings.peers.loopback else own_addresses.snapshot
         network = NetworkWatch(self.book.network_changed, self._look_anew, snapshot=snapshot)
         spawn("network", restarting("network", network.run))
         self._discover()

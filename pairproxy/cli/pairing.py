@@ -61,7 +61,7 @@ def prepare(home: Path, *, one_way: bool, slots: int | None, models: list[str] |
     Raises SetupError saying what to mend, before the other machine is bothered.
     """
     from pairproxy.loading import load
-    from pairproxy.peers import links
+    from pairproxy.peers import own_addresses
     from pairproxy.peers.pairing import Me, Rights
     from pairproxy.security.identity import load_or_create
     from pairproxy.security.pairing_cards import own_card
@@ -77,14 +77,14 @@ def prepare(home: Path, *, one_way: bool, slots: int | None, models: list[str] |
     write_private(home / "peers" / _TRIAL_FILE, b"x" * 4096)
     remove_private(home / "peers" / _TRIAL_FILE)
     is_on_loopback = settings.peers.loopback
-    here = links.usable(links.snapshot())
+    here = own_addresses.usable(own_addresses.snapshot())
     port = _peer_port(home, settings)
     card = own_card(
         identity,
         printable(settings.node.name or socket.gethostname()),
         you_may_use_me=not one_way,
         peer_port=port,
-        hosts=(links.LOOPBACK,) if is_on_loopback else tuple(links.advertised(here)),
+        hosts=(own_addresses.LOOPBACK,) if is_on_loopback else tuple(own_addresses.advertised(here)),
     )
     rights = Rights(may_use_me=not one_way, slots=slots, models=tuple(models or ()))
     _check(rights)

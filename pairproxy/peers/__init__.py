@@ -14,7 +14,7 @@
 
     discovery             mDNS as a source of addresses, never of trust or presence
       |- announcement     one announcement, read as the hostile input it is
-      `- links            this machine's network interfaces
+      `- own_addresses    this machine's own, by the interfaces on which others can be met
     network               notices sleep, and interfaces that come and go
 
 Pairing runs in the commands `pair` and `join`; what comes when is core.handshake's, the keys are security's::

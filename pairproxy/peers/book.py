@@ -8,7 +8,7 @@ from pairproxy.core.documents import PROTOCOL
 from pairproxy.core.errors import Unreachable
 from pairproxy.core.models import NodeId
 from pairproxy.interfaces import Tell
-from pairproxy.peers import links as interfaces
+from pairproxy.peers import own_addresses
 from pairproxy.peers.addresses import (
     INBOUND,
     MAX_STATIC,
@@ -55,8 +55,8 @@ class PeerBook:
         self._links: dict[NodeId, PeerLink] = {}
         self._unpaired: dict[str, tuple[float, str]] = {}
         self._static: list[Address] = []
-        self._here: frozenset[interfaces.Link] | None = None
-        self._networks: tuple[interfaces.Network, ...] = ()
+        self._here: frozenset[own_addresses.OwnAddress] | None = None
+        self._networks: tuple[own_addresses.Network, ...] = ()
 
     @property
     def links(self) -> tuple[PeerLink, ...]:
@@ -76,7 +76,7 @@ class PeerBook:
     def add(self, record: PeerRecord) -> PeerLink:
         """Take a peer in; the caller runs its link."""
         node = record.node
-        addresses = PeerAddresses(lambda host: interfaces.shares_network(self._networks, host))
+        addresses = PeerAddresses(lambda host: own_addresses.shares_network(self._networks, host))
         if self._memory is not None:
             addresses.remember(self._memory.of(node))
         _hint(addresses, record)
@@ -181,10 +181,10 @@ class PeerBook:
             for address in self._static:
                 link.addresses.add(address)
 
-    def network_changed(self, here: frozenset[interfaces.Link]) -> None:
+    def network_changed(self, here: frozenset[own_addresses.OwnAddress]) -> None:
         """This machine has these addresses now, or woke up: every path is tried again at once."""
         was, self._here = self._here, here
-        self._networks = interfaces.networks(here)
+        self._networks = own_addresses.networks(here)
         if was is None:
             return  # the start is no change
         gone = {one.address for one in was} - {one.address for one in here}

@@ -26,7 +26,7 @@ from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZerocon
 
 from pairproxy.clock import Clock, MonotonicClock
 from pairproxy.core.models import NodeId
-from pairproxy.peers import links
+from pairproxy.peers import own_addresses
 from pairproxy.peers.addresses import MDNS
 from pairproxy.peers.announcement import (
     FORGET_S,
@@ -77,7 +77,7 @@ class Discovery:
         pace: Pace | None = None,
         clock: Clock | None = None,
         wall: Callable[[], float] = time.time,
-        snapshot: Callable[[], frozenset[links.Link]] = links.snapshot,
+        snapshot: Callable[[], frozenset[own_addresses.OwnAddress]] = own_addresses.snapshot,
     ) -> None:
         """``port`` is the peer port. With ``allow_loopback`` nothing leaves or enters this machine.
 
@@ -145,18 +145,20 @@ class Discovery:
                 )
 
     def _note_failure(self, error: Exception) -> None:
-        sentence = links.why_mdns_failed(error)
+        sentence = own_addresses.why_mdns_failed(error)
         if sentence != self.last_error:
             _log.warning("%s", sentence)
         self.last_error = sentence
 
     async def _live(self) -> None:
         self._is_refreshing = False
-        here = await self._links()
+        here = await self._own_addresses()
         refresh_s = _jittered(self._pace.refresh_s)
-        watch = links.Watch(here, self._clock.now(), self._wall(), refresh_s)
-        interfaces: list[str | int] = [links.LOOPBACK] if self._allow_loopback else links.listening(here)
-        advertised = [links.LOOPBACK] if self._allow_loopback else links.advertised(here)
+        watch = own_addresses.Watch(here, self._clock.now(), self._wall(), refresh_s)
+        interfaces: list[str | int] = (
+            [own_addresses.LOOPBACK] if self._allow_loopback else own_addresses.listening(here)
+        )
+        advertised = [own_addresses.LOOPBACK] if self._allow_loopback else own_addresses.advertised(here)
         if not interfaces:
             raise OSError(errno.ENETDOWN, "no network")
         is_last = True
@@ -188,20 +190,20 @@ class Discovery:
             parsed_addresses=addresses,
         )
 
-    async def _links(self) -> frozenset[links.Link]:
-        """The links where others can be met; takes note of all own addresses."""
+    async def _own_addresses(self) -> frozenset[own_addresses.OwnAddress]:
+        """Those at which others can be met; takes note of all."""
         if self._allow_loopback:
-            self._reader = Reader(self._own_hint, self._port, frozenset({links.LOOPBACK}), True)
+            self._reader = Reader(self._own_hint, self._port, frozenset({own_addresses.LOOPBACK}), True)
             return frozenset()
-        all_links = await asyncio.to_thread(self._snapshot)
-        self._reader = Reader(self._own_hint, self._port, frozenset(link.address for link in all_links))
-        return links.usable(all_links)
+        everywhere = await asyncio.to_thread(self._snapshot)
+        self._reader = Reader(self._own_hint, self._port, frozenset(one.address for one in everywhere))
+        return own_addresses.usable(everywhere)
 
-    async def _until_stale(self, watch: links.Watch) -> bool:
+    async def _until_stale(self, watch: own_addresses.Watch) -> bool:
         """Wait until this life should end; True if another should follow."""
         while not self._is_stopping:
             await self._woken_within(_jittered(self._pace.watch_s))
-            here = await self._links()
+            here = await self._own_addresses()
             if self._is_refreshing or watch.is_stale(here, self._clock.now(), self._wall()):
                 break
         return not self._is_stopping

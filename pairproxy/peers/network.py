@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable
 
 from pairproxy.clock import Clock, MonotonicClock
-from pairproxy.peers import links
+from pairproxy.peers import own_addresses
 
 WATCH_S = 2.0  # a look takes a millisecond in a thread; an address that changed is noticed in two
 JITTER = 0.1  # so that machines that woke together do not look, and then dial, in step
 
-Changed = Callable[[frozenset[links.Link]], None]
+Changed = Callable[[frozenset[own_addresses.OwnAddress]], None]
 """Takes the addresses at which this machine meets others, as they are now."""
 
 
@@ -29,7 +29,7 @@ class NetworkWatch:
         watch_s: float = WATCH_S,
         clock: Clock | None = None,
         wall: Callable[[], float] = time.time,
-        snapshot: Callable[[], frozenset[links.Link]] = links.snapshot,
+        snapshot: Callable[[], frozenset[own_addresses.OwnAddress]] = own_addresses.snapshot,
     ) -> None:
         """``woke`` is told of sleeps alone, after ``changed``."""
         self._changed, self._woke = changed, woke
@@ -42,25 +42,25 @@ class NetworkWatch:
         """Watch until cancelled."""
         has_slept = False
         while True:
-            here = await self._links()
+            here = await self._own_addresses()
             self._changed(here)
             if has_slept:
                 self._woke()
             has_slept = await self._until_changed(here)
 
-    async def _until_changed(self, here: frozenset[links.Link]) -> bool:
+    async def _until_changed(self, here: frozenset[own_addresses.OwnAddress]) -> bool:
         """Return when something changed; whether it was a sleep."""
         looked_at, wall = self._clock.now(), self._wall()
-        watch, drift = links.Watch(here, looked_at, wall, float("inf")), wall - looked_at
+        watch, drift = own_addresses.Watch(here, looked_at, wall, float("inf")), wall - looked_at
         while True:
             await asyncio.sleep(self._watch_s * random.uniform(1 - JITTER, 1))
-            here, now, wall = await self._links(), self._clock.now(), self._wall()
+            here, now, wall = await self._own_addresses(), self._clock.now(), self._wall()
             # A process that was stopped (a laptop's sleep on some systems, SIGSTOP) finds both clocks ahead.
-            was_stopped = now - looked_at > links.SLEPT_S + self._watch_s
+            was_stopped = now - looked_at > own_addresses.SLEPT_S + self._watch_s
             looked_at = now
             if was_stopped or watch.is_stale(here, now, wall):
-                return was_stopped or abs(wall - now - drift) > links.SLEPT_S
+                return was_stopped or abs(wall - now - drift) > own_addresses.SLEPT_S
 
-    async def _links(self) -> frozenset[links.Link]:
+    async def _own_addresses(self) -> frozenset[own_addresses.OwnAddress]:
         """Without those of containers, which come and go with each of them."""
-        return links.usable(await asyncio.to_thread(self._snapshot))
+        return own_addresses.usable(await asyncio.to_thread(self._snapshot))

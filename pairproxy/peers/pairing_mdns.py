@@ -16,7 +16,7 @@ from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZerocon
 
 from pairproxy.config import parse_listen
 from pairproxy.core.errors import ConfigError, PairingFailed
-from pairproxy.peers import links
+from pairproxy.peers import own_addresses
 from pairproxy.peers.announcement import MOST_ADDRESSES, Reader, dialable, txt_values
 from pairproxy.peers.pairing import PREFERRED_PORT
 
@@ -46,8 +46,8 @@ async def announced(nameplate: str, port: int, *, is_on_loopback: bool) -> Async
 
     Leaving the block says goodbye.
     """
-    here = links.usable(await asyncio.to_thread(links.snapshot))
-    addresses = [links.LOOPBACK] if is_on_loopback else links.advertised(here)
+    here = own_addresses.usable(await asyncio.to_thread(own_addresses.snapshot))
+    addresses = [own_addresses.LOOPBACK] if is_on_loopback else own_addresses.advertised(here)
     mdns = await _opened(here, is_on_loopback)
     if mdns is None:
         yield ()
@@ -65,14 +65,14 @@ async def candidates(
 
     Raises PairingFailed where mDNS does not work.
     """
-    all_links = await asyncio.to_thread(links.snapshot)
-    mdns = await _opened(links.usable(all_links), is_on_loopback)
+    everywhere = await asyncio.to_thread(own_addresses.snapshot)
+    mdns = await _opened(own_addresses.usable(everywhere), is_on_loopback)
     if mdns is None:
         raise PairingFailed(
             "This machine has no network on which it could look for the other. Connect it, or add --at with "
             "the address that the other screen shows."
         )
-    own = frozenset() if is_on_loopback else frozenset(link.address for link in all_links)
+    own = frozenset() if is_on_loopback else frozenset(one.address for one in everywhere)
     reader = Reader("", 0, own, is_on_loopback)
     found: asyncio.Queue[AsyncServiceInfo] = asyncio.Queue(MOST_SEEN)
     names: set[str] = set()
@@ -127,8 +127,10 @@ def at(text: str) -> Candidate:
     return Candidate((host,), port)
 
 
-async def _opened(here: frozenset[links.Link], is_on_loopback: bool) -> AsyncZeroconf | None:
-    interfaces: list[str | int] = [links.LOOPBACK] if is_on_loopback else links.listening(here)
+async def _opened(here: frozenset[own_addresses.OwnAddress], is_on_loopback: bool) -> AsyncZeroconf | None:
+    interfaces: list[str | int] = (
+        [own_addresses.LOOPBACK] if is_on_loopback else own_addresses.listening(here)
+    )
     if not interfaces:
         return None
     try:

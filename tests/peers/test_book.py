@@ -11,7 +11,7 @@ from pairproxy.peers.addresses import Address
 from pairproxy.peers.announcement import FORGET_S
 from pairproxy.peers.book import MAX_UNPAIRED, PeerBook
 from pairproxy.peers.exchange import needs_update
-from pairproxy.peers.links import Link
+from pairproxy.peers.own_addresses import OwnAddress
 from pairproxy.peers.remembered import AddressMemory
 from pairproxy.security import tls
 from pairproxy.security.identity import load_or_create
@@ -210,8 +210,8 @@ def test_another_network_is_seen_to_at_once(book: PeerBook, record: PeerRecord) 
     link = book.add(record)
     for host in ("192.0.2.7", "10.9.0.7"):
         link.addresses.add(Address(host, 4000, "mdns"))
-    home = frozenset({Link("eth0", 2, "192.168.1.7", 24)})
-    work = frozenset({Link("eth0", 2, "10.9.0.1", 16)})
+    home = frozenset({OwnAddress("eth0", 2, "192.168.1.7", 24)})
+    work = frozenset({OwnAddress("eth0", 2, "10.9.0.1", 16)})
     book.network_changed(home)
     assert not link._doubt.is_set()  # the start is no change
     book.network_changed(work)

@@ -9,7 +9,7 @@ import struct
 import pytest
 from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
-from pairproxy.peers import discovery, links
+from pairproxy.peers import discovery, own_addresses
 from pairproxy.peers.announcement import SERVICE
 from pairproxy.peers.discovery import Discovery
 from tests.support.discovering import (
@@ -30,10 +30,15 @@ def test_without_a_network_it_goes_on_trying() -> None:
     async def main() -> None:
         tries = 0
 
-        def nothing() -> frozenset[links.Link]:
+        def nothing() -> frozenset[own_addresses.OwnAddress]:
             nonlocal tries
             tries += 1
-            return frozenset({links.Link("lo", 1, "127.0.0.1"), links.Link("docker0", 2, "172.17.0.1")})
+            return frozenset(
+                {
+                    own_addresses.OwnAddress("lo", 1, "127.0.0.1"),
+                    own_addresses.OwnAddress("docker0", 2, "172.17.0.1"),
+                }
+            )
 
         found = Discovery(new_id(), 40001, lambda *hint: None, pace=QUICK, snapshot=nothing)
         async with running(found):

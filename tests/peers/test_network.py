@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from pairproxy.peers.links import Link
 from pairproxy.peers.network import NetworkWatch
+from pairproxy.peers.own_addresses import OwnAddress
 from tests.support.discovering import ManualClock
 from tests.support.fake_engine import eventually
 from tests.support.running import run_async
 
-HOME = frozenset({Link("eth0", 2, "192.168.1.7", 24)})
-WORK = frozenset({Link("eth0", 2, "10.0.0.7", 8)})
+HOME = frozenset({OwnAddress("eth0", 2, "192.168.1.7", 24)})
+WORK = frozenset({OwnAddress("eth0", 2, "10.0.0.7", 8)})
 
 
 class World:
@@ -21,11 +21,11 @@ class World:
         self.clock = ManualClock()
         self.offset = 0.0
         self.links = HOME
-        self.told: list[frozenset[Link]] = []
+        self.told: list[frozenset[OwnAddress]] = []
         self.wakes = 0
         self.looks = 0
 
-    def snapshot(self) -> frozenset[Link]:
+    def snapshot(self) -> frozenset[OwnAddress]:
         self.looks += 1
         return self.links
 
@@ -52,7 +52,7 @@ class World:
 def test_it_tells_once_what_makes_connections_doubtful(what: str) -> None:
     """F26, F29: another address, a wall clock that ran ahead, a process that was stopped: each once."""
 
-    async def scene() -> list[frozenset[Link]]:
+    async def scene() -> list[frozenset[OwnAddress]]:
         world = World()
         running = asyncio.create_task(world.watch().run())
         await eventually(lambda: world.told == [HOME])
@@ -76,11 +76,14 @@ def test_it_tells_once_what_makes_connections_doubtful(what: str) -> None:
 def test_a_container_that_starts_is_no_change() -> None:
     """Its bridge and pipe are no way to a peer: nothing is dialled because of it."""
 
-    async def scene() -> list[frozenset[Link]]:
+    async def scene() -> list[frozenset[OwnAddress]]:
         world = World()
         running = asyncio.create_task(world.watch().run())
         await eventually(lambda: world.told == [HOME])
-        world.links = HOME | {Link("veth12ab", 9, "169.254.1.1", 16), Link("docker0", 8, "172.17.0.1", 16)}
+        world.links = HOME | {
+            OwnAddress("veth12ab", 9, "169.254.1.1", 16),
+            OwnAddress("docker0", 8, "172.17.0.1", 16),
+        }
         await world.looked()
         running.cancel()
         await asyncio.wait([running])

@@ -2,10 +2,10 @@ import errno
 
 import pytest
 
-from pairproxy.peers.links import (
+from pairproxy.peers.own_addresses import (
     MOST_INTERFACES,
     SLEPT_S,
-    Link,
+    OwnAddress,
     Watch,
     advertised,
     listening,
@@ -16,10 +16,10 @@ from pairproxy.peers.links import (
     why_mdns_failed,
 )
 
-LAN = Link("eth0", 2, "192.168.1.7")
-LAN_V6 = Link("eth0", 2, "2001:db8::7")
-LAN_LOCAL_V6 = Link("eth0", 2, "fe80::7")
-CABLE = Link("eth1", 3, "169.254.7.7")
+LAN = OwnAddress("eth0", 2, "192.168.1.7")
+LAN_V6 = OwnAddress("eth0", 2, "2001:db8::7")
+LAN_LOCAL_V6 = OwnAddress("eth0", 2, "fe80::7")
+CABLE = OwnAddress("eth1", 3, "169.254.7.7")
 
 
 def test_this_machine_has_a_loopback_interface() -> None:
@@ -55,7 +55,7 @@ def test_this_machine_has_a_loopback_interface() -> None:
 )
 def test_virtual_interfaces_are_left_out(name: str) -> None:
     """Bridges of containers and virtual machines are no way to another machine."""
-    assert usable({Link(name, 9, "172.17.0.1"), LAN}) == {LAN}
+    assert usable({OwnAddress(name, 9, "172.17.0.1"), LAN}) == {LAN}
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_virtual_interfaces_are_left_out(name: str) -> None:
 )
 def test_real_interfaces_stay(name: str) -> None:
     """Wires, radios, bonds, bridges of the LAN and tunnels of a VPN are ways to another machine."""
-    link = Link(name, 4, "10.0.0.4")
+    link = OwnAddress(name, 4, "10.0.0.4")
     assert usable({link}) == {link}
 
 
@@ -72,7 +72,7 @@ def test_mdns_listens_by_address_and_by_number() -> None:
     """IPv4 is joined by address, IPv6 by the interface's number and once each; the count is bounded."""
     assert listening({LAN, LAN_V6, LAN_LOCAL_V6}) == ["192.168.1.7", 2]
     assert listening({CABLE, LAN}) == ["192.168.1.7", "169.254.7.7"]
-    many = {Link(f"eth{number}", number, f"10.0.{number}.1") for number in range(40)}
+    many = {OwnAddress(f"eth{number}", number, f"10.0.{number}.1") for number in range(40)}
     assert len(listening(many)) == MOST_INTERFACES
     assert listening(set()) == []
 
@@ -84,11 +84,11 @@ def test_link_local_addresses_are_announced_only_for_want_of_others() -> None:
 
 
 HERE = frozenset({LAN})
-ELSEWHERE = frozenset({Link("eth0", 2, "10.0.0.7")})
-REPLUGGED = frozenset({Link("eth0", 5, "192.168.1.7")})
+ELSEWHERE = frozenset({OwnAddress("eth0", 2, "10.0.0.7")})
+REPLUGGED = frozenset({OwnAddress("eth0", 5, "192.168.1.7")})
 
 
-def watched(*rounds: frozenset[Link]) -> list[bool]:
+def watched(*rounds: frozenset[OwnAddress]) -> list[bool]:
     """What a watch begun with HERE says, asked every two seconds."""
     watch = Watch(HERE, now=100.0, wall=5000.0, refresh_s=300.0)
     return [
@@ -142,14 +142,14 @@ def test_sleep_ends_it() -> None:
     ],
 )
 def test_an_address_on_a_network_of_ours_is_told_from_others(host: str, is_shared: bool) -> None:
-    """Link-local networks and those of containers exist on many machines: they are no common ground."""
+    """OwnAddress-local networks and those of containers exist on many machines: they are no common ground."""
     here = {
-        Link("eth0", 2, "192.168.1.7", 24),
-        Link("eth0", 2, "2001:db8::7", 64),
-        Link("eth0", 2, "fe80::7", 64),
-        Link("eth1", 3, "169.254.7.7", 16),
-        Link("docker0", 4, "172.17.0.1", 16),
-        Link("odd0", 5, "10.0.0.1", 99),
+        OwnAddress("eth0", 2, "192.168.1.7", 24),
+        OwnAddress("eth0", 2, "2001:db8::7", 64),
+        OwnAddress("eth0", 2, "fe80::7", 64),
+        OwnAddress("eth1", 3, "169.254.7.7", 16),
+        OwnAddress("docker0", 4, "172.17.0.1", 16),
+        OwnAddress("odd0", 5, "10.0.0.1", 99),
         LAN,
     }
     assert shares_network(networks(here), host) is is_shared
