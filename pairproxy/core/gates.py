@@ -28,7 +28,7 @@ CODINGS: dict[str, frozenset[str]] = {
 """Which engines read a body that is encoded so. Any other coding stays with the engine that was called."""
 REMEMBERED_RUNNERS = 1024  # (place, model) pairs; a cluster has a few models on each of a few engines
 
-_NUMBERS = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![\d.])")
+_NUMBERS = re.compile(r"v?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?(?![\d.])")  # Python reads 4,300 digits at most
 _UNNUMBERED = (0, 0, 0)  # what an Ollama that somebody built at home says
 
 

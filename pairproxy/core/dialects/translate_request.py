@@ -15,8 +15,8 @@ CHAT_PATH = "/v1/chat/completions"
 COMPLETION_PATH = "/v1/completions"
 EMBEDDING_PATH = "/v1/embeddings"
 
-_ZERO_DURATION = re.compile(r"[+-]?(?:0+(?:\.0*)?(?:ns|us|µs|ms|s|m|h)?)+")
-_TEMPLATE_FIELD = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
+_ZERO_DURATION = re.compile(r"[+-]?(?:0+(?:\.0*)?|(?:0+(?:\.0*)?(?:ns|us|µs|ms|s|m|h))+)")
+_FILLED_CHARACTERS = 2**24  # of a prompt in its template, which may name it often: more than any window
 _TOP_LOGPROBS_LIMIT = 20  # as Ollama has it
 
 
@@ -121,15 +121,20 @@ def _fill(template: str, system: str, prompt: str) -> str:
     """The part of Ollama's templates that needs no template language: named fields and plain text."""
     values = {".System": system, ".Prompt": prompt, ".Response": ""}
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in values:
+    pieces, size, at = [], 0, 0
+    while (start := template.find("{{", at)) >= 0 and (end := template.find("}}", start + 2)) >= 0:
+        name = template[start + 2 : end].removeprefix("-").removesuffix("-").strip()
+        if name not in values:
             raise BadRequest(
                 "this engine fills only {{ .System }}, {{ .Prompt }} and {{ .Response }} into a template; "
                 "leave template out to use the model's own"
             )
-        return values[found[1]]
-
-    return _TEMPLATE_FIELD.sub(value, template)
+        pieces += [template[at:start], values[name]]
+        size += start - at + len(values[name])
+        if size > _FILLED_CHARACTERS:
+            raise BadRequest("the template makes the prompt longer than any model reads; name it once")
+        at = end + 2
+    return "".join([*pieces, template[at:]])
 
 
 def _thinking(body: dict[str, Any], card: ModelCard) -> dict[str, Any]:

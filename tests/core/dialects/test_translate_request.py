@@ -83,6 +83,24 @@ def test_a_suffix_is_passed_on() -> None:
     assert question(Route.GENERATE, prompt="def f(", suffix="return 1")["suffix"] == "return 1"
 
 
+@pytest.mark.parametrize("template", ["{{" + " " * 20_000, "{{ " * 80_000, "x" * 80_000])
+def test_a_field_that_does_not_end_is_text(template: str) -> None:
+    """Three kilobytes of blanks held everybody up for half a minute."""
+    assert question(Route.GENERATE, prompt="x", template=template)["prompt"] == template
+
+
+def test_a_template_that_names_the_prompt_without_end_is_refused() -> None:
+    """A megabyte of names for a prompt of a megabyte is a terabyte."""
+    with pytest.raises(BadRequest, match="longer than any model reads"):
+        call(Route.GENERATE, prompt="x" * 100_000, template="{{ .Prompt }}" * 100_000)
+
+
+def test_a_time_that_is_no_number_loads() -> None:
+    """Forty zeros and a letter held everybody up for hours."""
+    for keep_alive in ("0" * 60 + "x", "0." * 60 + "x", "0s" * 60 + "x"):
+        assert call(Route.GENERATE, keep_alive=keep_alive).done_reason == "load"
+
+
 def test_thinking_is_asked_of_the_template() -> None:
     """true, false and a level reach the model's chat template."""
     arguments = "chat_template_kwargs"
