@@ -26,7 +26,7 @@ from pairproxy.proxy import headers
 from pairproxy.proxy.downstream import NDJSON, Downstream
 from pairproxy.upstreams import Reply
 
-_END = re.compile(rb"(?:\A|(?<=\r\n))0+(?:;[^\r\n]*)?\r\n(?:[^\r\n]+\r\n)*\r\n\Z")
+_END = re.compile(rb"(?:\A|(?<=\r\n))0++(?:;[^\r\n]*+)?+\r\n(?:[^\r\n:]++:[^\r\n]*+\r\n)*+\r\n\Z")
 """The last chunk and its trailers, at the end of what was read (RFC 9112, 7.1)."""
 _STREAMS = (NDJSON, "text/event-stream")
 _END_BYTES = 16 * 1024  # in which it is looked for: its size line and its trailers have 8 KiB each at most

@@ -90,6 +90,20 @@ def test_a_peers_message_that_is_whole_without_its_last_record_is_none(row: str,
     run_async(main())
 
 
+def test_what_looks_like_the_end_within_a_peers_text_is_text() -> None:
+    """F16: sizes of zero in the last chunk's content are passed on, however many lines of them there are."""
+    path, odd = "/v1/chat/completions", b"\r\n0" * 1000
+
+    async def main() -> None:
+        script = scripts.raw(begun(path, 1) + scripts.chunk(odd) + scripts.LAST_CHUNK)
+        async with failing("peer", script) as (node, _, _other):
+            reply = await ask(node, path)
+            assert (reply.body, reply.is_whole) == (WORDS[path] + odd, False)
+            await assert_truncated(node)
+
+    run_async(main())
+
+
 @pytest.mark.parametrize("cut", range(1, 5))
 def test_a_terminator_in_pieces_is_not_passed_on_whole(cut: int) -> None:
     """F16: wherever it is split; a line can be added only where none of it went out."""
