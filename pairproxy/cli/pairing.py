@@ -58,8 +58,13 @@ class Machine:
 def prepare(home: Path, *, one_way: bool, slots: int | None, models: list[str] | None) -> Machine:
     """Load or make the identity of ``home`` and see that a peer can be stored there.
 
-    Raises SetupError saying what to mend, before the other machine is bothered.
+    Raises SetupError saying what to mend, before the other machine is bothered; typer.BadParameter for
+    options that contradict each other.
     """
+    if one_way and (slots is not None or models):
+        raise typer.BadParameter(
+            "--one-way lets it use nothing here: leave out that, or --slots and --model."
+        )
     from pairproxy.loading import load
     from pairproxy.peers import own_addresses
     from pairproxy.peers.pairing import Me, Rights

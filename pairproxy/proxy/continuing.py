@@ -18,6 +18,7 @@ from pairproxy.core.models import Dialect, Outcome, Request
 from pairproxy.proxy import headers
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.forward import DECLINED, busy, relay
+from pairproxy.security.identity import short_id
 from pairproxy.upstreams import Reply
 
 _log = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ class Continuation:
         """
         if self._has_begun:
             _check(reply, attempt.request)
-            _log.info("request %s goes on at %s", attempt.id.request, attempt.place.node)
+            _log.info("request %s goes on at %s", attempt.id.request, short_id(attempt.place.node))
             self._splicer.go_on(self._now())
         elif self._is_off or not _can_go_on(reply, attempt.request):
             self._is_off = True

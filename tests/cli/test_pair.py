@@ -145,6 +145,17 @@ def test_a_full_disk_is_told_before_anybody_is_bothered(command: str, tmp_path: 
     assert peers_of(anna) == []
 
 
+@pytest.mark.parametrize("option", [("--slots", "1"), ("--model", "m")])
+@pytest.mark.parametrize("command", [("pair",), ("join", "4821-9376")])
+def test_what_contradicts_itself_is_wrong_usage(
+    home: Path, command: tuple[str, ...], option: tuple[str, str]
+) -> None:
+    """Exit status 2, before a code is shown: who may use nothing has no share of it."""
+    done = here(*command, "--home", home, "--one-way", *option)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert list(home.iterdir()) == []
+
+
 def test_models_that_mean_nothing_are_refused_at_once(home: Path) -> None:
     """Before a code is shown."""
     assert "--model" in sentence(here("pair", "--home", home, "--model", ""))

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from pairproxy.core.models import Outcome
+from pairproxy.security.identity import short_id
 from tests.core.dialects.test_splicing import ollama_chat, openai_chat, text_of
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import EngineConnection, ParsedRequest, eventually
@@ -155,6 +156,7 @@ def test_that_it_went_on_is_logged_and_no_word_of_it(caplog: pytest.LogCaptureFi
                 lines = [one.getMessage() for one in caplog.records if "goes on at" in one.getMessage()]
                 assert len(lines) == 1
                 assert record.id in lines[0]
+                assert lines[0].endswith(short_id(record.attempts[-1].place.node))
         assert not any(word.strip() in caplog.text for word in ("upon", "Tell me"))
 
     run_async(main())

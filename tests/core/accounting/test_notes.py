@@ -47,6 +47,7 @@ def test_what_a_speedup_is_worth() -> None:
     assert [*notes.on_speed(services, 2.0, 0.9, T1(9.0, "measured", A))] == [
         "One node alone would have been faster than all of them together."
     ]
+    assert not [*notes.on_speed(services, 2.0, 0.999, T1(9.99, "measured", A))]
 
 
 def test_a_run_that_beats_the_known_speeds_is_said() -> None:
