@@ -131,11 +131,6 @@ class Avoidance:
             return False
         return mark.avoided_until > at or (mark.is_in_trouble and mark.until > at)
 
-    def is_held_back(self, place: Place, at: float) -> bool:
-        """Whether it only said "not now": it is not even a last resort until then, but may be waited for."""
-        mark = self._marks.get(place)
-        return mark is not None and mark.avoided_until <= at < mark.until
-
     def held_back_s(self, place: Place, at: float) -> float:
         """For how long it goes on to say "not now": it is busy until then; 0.0: it does not."""
         mark = self._marks.get(place)

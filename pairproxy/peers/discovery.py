@@ -100,7 +100,6 @@ class Discovery:
         self._began_at = self._clock.now()
         self._reader = Reader(self._own_hint, port, allow_loopback=allow_loopback)
         self._wake = asyncio.Event()
-        self._is_stopping = False
         self._is_refreshing = False
         self._impostors: set[str] = set()
 
@@ -125,15 +124,10 @@ class Discovery:
         self._is_refreshing = True
         self._wake.set()
 
-    def stop(self) -> None:
-        """Let run() say goodbye and return."""
-        self._is_stopping = True
-        self._wake.set()
-
     async def run(self) -> None:
-        """Announce and listen until stop() or cancellation; both say goodbye first (0.3 s). Never fails."""
+        """Announce and listen until cancelled, which says goodbye first (0.3 s). Never fails."""
         failures = 0
-        while not self._is_stopping:
+        while True:
             lives = self.lives
             try:
                 await self._live()
@@ -172,7 +166,8 @@ class Discovery:
                 self.lives += 1
                 self.last_error = None
                 await announcing
-                is_last = not await self._until_stale(watch)
+                await self._until_stale(watch)
+                is_last = False
         finally:
             if not is_last:
                 mdns.zeroconf.registry.async_remove(service)  # else closing says goodbye
@@ -199,21 +194,19 @@ class Discovery:
         self._reader = Reader(self._own_hint, self._port, frozenset(one.address for one in everywhere))
         return own_addresses.usable(everywhere)
 
-    async def _until_stale(self, watch: own_addresses.Watch) -> bool:
-        """Wait until this life should end; True if another should follow."""
-        while not self._is_stopping:
+    async def _until_stale(self, watch: own_addresses.Watch) -> None:
+        """Return when this life should end and another follow."""
+        is_stale = False
+        while not is_stale:
             await self._woken_within(_jittered(self._pace.watch_s))
             here = await self._own_addresses()
-            if self._is_refreshing or watch.is_stale(here, self._clock.now(), self._wall()):
-                break
-        return not self._is_stopping
+            is_stale = self._is_refreshing or watch.is_stale(here, self._clock.now(), self._wall())
 
     async def _woken_within(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
-        if not self._is_stopping:
-            self._wake.clear()
+        self._wake.clear()
 
     @contextlib.asynccontextmanager
     async def _browsing(self, zeroconf: Zeroconf, group: asyncio.TaskGroup) -> AsyncIterator[None]:

@@ -22,11 +22,11 @@ def test_who_said_not_now_is_held_back_for_a_moment() -> None:
     avoidance = Avoidance()
     avoidance.blame(at(A), SlotsTaken("taken"), 10.0)
     avoidance.blame(at(B), UpstreamBusy("busy"), 10.0)
-    assert avoidance.is_held_back(at(A), 10.0 + HOLD_BACK_S - 0.01)
+    assert avoidance.held_back_s(at(A), 10.0 + HOLD_BACK_S - 0.01) > 0.0
     assert 0.0 < avoidance.held_back_s(at(A), 10.0 + HOLD_BACK_S - 0.01) < 0.02
     assert avoidance.held_back_s(at(A), 10.0 + HOLD_BACK_S) == 0.0
     assert not avoidance.is_avoided(at(A), 10.0 + HOLD_BACK_S)
-    assert avoidance.is_held_back(at(B), 10.0 + BUSY_HOLD_S - 0.01)
+    assert avoidance.held_back_s(at(B), 10.0 + BUSY_HOLD_S - 0.01) > 0.0
     assert avoidance.next_end(10.0) == 10.0 + HOLD_BACK_S
     assert avoidance.next_end(10.0 + HOLD_BACK_S) == 10.0 + BUSY_HOLD_S
     assert avoidance.next_end(20.0) is None
@@ -39,7 +39,7 @@ def test_who_fails_is_avoided_twice_as_long_each_time() -> None:
         avoidance.blame(at(A), BrokenReply("gone"), time)
         lasts = min(AVOID_FIRST_S * 2**failures, AVOID_LONGEST_S)
         assert avoidance.is_avoided(at(A), time + lasts - 0.01)
-        assert not avoidance.is_held_back(at(A), time)
+        assert avoidance.held_back_s(at(A), time) == 0.0
         assert not avoidance.is_avoided(at(A), time + lasts)
         time += lasts
 
@@ -92,7 +92,7 @@ def test_free_slots_do_not_end_what_the_engine_itself_says() -> None:
     avoidance = Avoidance()
     avoidance.blame(at(B), UpstreamBusy("full"), 0.0)
     avoidance.hear(document(B), A)
-    assert avoidance.is_held_back(at(B), 0.5)
+    assert avoidance.held_back_s(at(B), 0.5) > 0.0
 
 
 def test_a_place_in_trouble_is_tried_by_one() -> None:
@@ -114,7 +114,7 @@ def test_where_nothing_answers_is_looked_at_twice_a_second() -> None:
     for place, is_own in ((at(A), True), (at(B), False)):
         avoidance.blame(place, Unreachable("gone"), 0.0, is_own=is_own)
         assert avoidance.held_back_s(place, 0.0) == GONE_HOLD_S
-    assert avoidance.is_held_back(at(A), 0.0)
+    assert avoidance.held_back_s(at(A), 0.0) > 0.0
     assert not avoidance.is_avoided(at(A), GONE_HOLD_S)
     assert avoidance.is_avoided(at(B), GONE_HOLD_S)
 

@@ -45,13 +45,13 @@ async def until(is_so: Callable[[], object], what: str) -> None:
 
 @contextlib.asynccontextmanager
 async def running(found: Discovery) -> AsyncIterator[asyncio.Task[None]]:
-    """Run it as the daemon does, in a TaskGroup; stop it at the end."""
+    """Run it as the daemon does, in a TaskGroup; cancel it at the end."""
     async with asyncio.TaskGroup() as group:
         task = group.create_task(found.run())
         try:
             yield task
         finally:
-            found.stop()
+            task.cancel()
 
 
 @contextlib.asynccontextmanager
