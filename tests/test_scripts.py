@@ -108,6 +108,7 @@ def test_a_missing_venv_is_one_sentence(project: Path, path: Path) -> None:
     assert not (project / ".venv").exists()
 
 
+@pytest.mark.slow
 def test_a_failed_install_says_so_and_is_mended_by_the_next(project: Path, path: Path) -> None:
     """What cannot be installed ends with the cause, a sentence and no claim that .venv is ready."""
     add_python(path)

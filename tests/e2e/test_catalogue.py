@@ -124,6 +124,7 @@ def test_a_model_that_no_node_has_is_missing_as_always(pair: tuple[Node, Node]) 
     assert (shown.status, "nobody:1b" in shown.json()["error"]) == (404, True)
 
 
+@pytest.mark.slow
 def test_a_silent_peer_is_listed_while_it_counts_as_there_and_delays_nothing(tmp_path: Path) -> None:
     """Stopped like a machine that froze: lists come at once all the time, first with it, then without."""
     with two(tmp_path) as (_, a, b):
@@ -144,6 +145,7 @@ def test_a_silent_peer_is_listed_while_it_counts_as_there_and_delays_nothing(tmp
         until(lambda: names(a) == [MINE, THEIRS], "a sees both again", 15.0)
 
 
+@pytest.mark.slow
 def test_a_node_with_catalogue_local_lists_its_own(tmp_path: Path) -> None:
     """Not one byte more than its engine; what it may use of others it may use all the same."""
     with two(tmp_path, routing={"catalogue": "local"}) as (_, a, b):

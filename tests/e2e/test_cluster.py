@@ -152,7 +152,8 @@ def test_a_node_killed_before_its_first_byte_loses_no_request(daemons: Daemons) 
     assert [record.outcome for record in records_of(a, "kill", 2)] == ["done", "done"]
 
 
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGKILL, marks=pytest.mark.slow), signal.SIGSTOP])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_node_lost_in_mid_stream_ends_its_reply_honestly(daemons: Daemons, number: signal.Signals) -> None:
     """Killed or silent: the client gets the text so far and an error line, and no end that looks whole."""
     limits, peers = {"node_lost_s": 1.0, "node_stale_s": 0.75}, {"state_interval_s": 0.25}
@@ -192,6 +193,7 @@ def test_a_silent_node_is_noticed_and_comes_back(daemons: Daemons) -> None:
     until(lambda: b.id in {reply.node for reply in at_once(a, "again", 2)}, "B is used again", 12.0)
 
 
+@pytest.mark.slow
 def test_a_killed_node_is_noticed_and_a_restarted_one_found_again(daemons: Daemons) -> None:
     """kill -9 says no goodbye; the node is gone all the same, and back on its new port after a restart."""
     a, b = pair_of(daemons, *[settings()] * 2)

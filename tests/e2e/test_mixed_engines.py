@@ -101,6 +101,7 @@ def test_openai_requests_spread_over_both_kinds_and_ollamas_stay_with_ollama(dae
         assert {reply.node for reply in replies} == {a.id, b.id}
 
 
+@pytest.mark.slow
 def test_models_that_differ_are_told_and_never_mixed(daemons: Daemons) -> None:
     """The same name for two contents: every request stays where its content is, and a person is told."""
     with in_thread(ollama("a" * 64)) as ours, in_thread(ollama("b" * 64)) as theirs:

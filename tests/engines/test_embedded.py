@@ -82,6 +82,7 @@ def test_it_answers_openai_and_ollama_clients_alike() -> None:
     run_async(scene(), timeout=30)
 
 
+@pytest.mark.slow
 def test_each_slot_has_the_whole_window() -> None:
     """With two slots, one request may use all of context_tokens, and not a token more."""
     cache = model_cache()
@@ -96,6 +97,7 @@ def test_each_slot_has_the_whole_window() -> None:
     run_async(scene(), timeout=30)
 
 
+@pytest.mark.slow
 def test_a_text_longer_than_a_batch_can_be_embedded() -> None:
     """The small batch, which makes abandoned prompts end soon, does not limit /v1/embeddings."""
     cache = model_cache()
@@ -167,6 +169,7 @@ def test_settled_waits_while_it_computes() -> None:
     run_async(scene(), timeout=40)
 
 
+@pytest.mark.slow
 def test_settled_beside_others_waits_a_fixed_time() -> None:
     """With others in flight nothing tells, so the measured time is waited, whatever the processor does."""
 

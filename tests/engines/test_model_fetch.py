@@ -114,7 +114,14 @@ def test_a_good_file_without_its_stamp_is_kept(cache: Path, source: ModelSource,
     assert stamp.exists()
 
 
-@pytest.mark.parametrize("damaged", [CONTENT[:-1], CONTENT[:-1] + b"?", b""])
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        pytest.param(CONTENT[:-1], marks=pytest.mark.slow),
+        CONTENT[:-1] + b"?",
+        pytest.param(b"", marks=pytest.mark.slow),
+    ],
+)
 def test_a_damaged_file_is_replaced(cache: Path, source: ModelSource, damaged: bytes) -> None:
     """A file that was changed or cut since is fetched again."""
     file, _ = fetch(cache, source)

@@ -50,6 +50,7 @@ def test_slots_that_share_an_engine_do_not_multiply_it() -> None:
 
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.slow
+@pytest.mark.slow
 def test_nothing_that_was_run_beats_the_bound(name: str, result: Result) -> None:
     """The measured legs end after it; and every workload has one above zero."""
     rig = result.plan.rig

@@ -17,6 +17,7 @@ def test_the_model_of_one_node_is_arithmetic() -> None:
     )
 
 
+@pytest.mark.slow
 def test_one_node_alone_can_be_modelled(result: Result) -> None:
     """The best node of the bench takes what it took, but for what daemon and network cost."""
     plan = result.plan
@@ -25,6 +26,7 @@ def test_one_node_alone_can_be_modelled(result: Result) -> None:
     assert set(alone.per_node) == {"fast"}
 
 
+@pytest.mark.slow
 def test_modelled_and_measured_are_of_one_size(result: Result) -> None:
     """The same requests on the same nodes; near a tie one request may go elsewhere, so not to the percent."""
     for one in result.figures:

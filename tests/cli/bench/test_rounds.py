@@ -7,6 +7,7 @@ from pairproxy.cli.bench.rounds import Result, run_bench
 from tests.cli.bench.conftest import PLAN
 
 
+@pytest.mark.slow
 def test_every_policy_ran_the_same_requests(result: Result) -> None:
     """One entry per policy, in order, each with all six replies; the best node alone took its time."""
     assert [one.policy for one in result.figures] == ["fastest-finish", "least-busy"]
@@ -19,6 +20,7 @@ def test_every_policy_ran_the_same_requests(result: Result) -> None:
     assert alone_s <= result.bounds.alone_s < 2.5 * alone_s  # the other is four times as slow
 
 
+@pytest.mark.slow
 def test_what_fast_forward_changes_is_modelled_too(result: Result) -> None:
     """The simulator's figure at the pace of real life, beside the best node alone at that pace."""
     for one in result.figures:

@@ -7,6 +7,7 @@ from pairproxy.cli.bench.rounds import Result
 from pairproxy.cli.bench.show import lines, report, to_json
 
 
+@pytest.mark.slow
 def test_people_see_policies_side_by_side_in_lines_that_fit(
     result: Result, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -22,6 +23,7 @@ def test_people_see_policies_side_by_side_in_lines_that_fit(
     assert "each of their milliseconds counts as 40" in text
 
 
+@pytest.mark.slow
 def test_minutes_stand_side_by_side_too(
     result: Result, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -37,6 +39,7 @@ def test_minutes_stand_side_by_side_too(
     assert "6480 s" in shown[1]
 
 
+@pytest.mark.slow
 def test_every_column_is_explained(result: Result) -> None:
     """Whoever has not read the documentation knows what a number is."""
     said = " ".join(lines(result))
@@ -53,6 +56,7 @@ def test_every_column_is_explained(result: Result) -> None:
         assert word in said
 
 
+@pytest.mark.slow
 def test_machines_get_one_document(result: Result) -> None:
     """The figures of each policy, the bounds and what they mean; numbers that agree with each other."""
     document = json.loads(to_json(result))
@@ -63,6 +67,7 @@ def test_machines_get_one_document(result: Result) -> None:
     assert document["bounds"]["provable"] >= 1.0
 
 
+@pytest.mark.slow
 def test_a_model_that_is_off_and_a_bound_of_one_are_said(result: Result) -> None:
     """Beyond a tenth the difference is in words; so is that nothing could be gained."""
     first, *rest = result.figures

@@ -26,6 +26,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
+@pytest.mark.slow
 def test_every_node_serves_and_sees_the_others_and_leaves_nothing(temporary: Path) -> None:
     """Inside the block both are connected, on ports of their own; after it no process and no file is left."""
 

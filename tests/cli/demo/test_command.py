@@ -74,7 +74,7 @@ def test_json_is_one_document_on_standard_output_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("number", "status"),
     [
-        (signal.SIGINT, 130),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
         pytest.param(signal.SIGHUP, 143, marks=pytest.mark.slow),
     ],
