@@ -16,7 +16,7 @@ from pairproxy.cli.trusting import named, share
 
 if TYPE_CHECKING:
     from pairproxy.config import Settings
-    from pairproxy.peers.pairing import Exchange, Me, Report, Rights
+    from pairproxy.peers.pairing import Exchange, Granted, Me, Report
     from pairproxy.security.trust import PeerRecord
 
 REACH_S = 10.0  # for the daemons to find each other: 0.3 s at the address just used, 3 s by mDNS alone
@@ -67,7 +67,7 @@ def prepare(home: Path, *, one_way: bool, slots: int | None, models: list[str] |
         )
     from pairproxy.loading import load
     from pairproxy.peers import own_addresses
-    from pairproxy.peers.pairing import Me, Rights
+    from pairproxy.peers.pairing import Granted, Me
     from pairproxy.security.identity import load_or_create
     from pairproxy.security.pairing_cards import own_card
     from pairproxy.security.private_files import remove_private, write_private
@@ -91,9 +91,9 @@ def prepare(home: Path, *, one_way: bool, slots: int | None, models: list[str] |
         peer_port=port,
         hosts=(own_addresses.LOOPBACK,) if is_on_loopback else tuple(own_addresses.advertised(here)),
     )
-    rights = Rights(may_use_me=not one_way, slots=slots, models=tuple(models or ()))
-    _check(rights)
-    return Machine(home, Me(identity, trust, card, rights, is_on_loopback), port)
+    granted = Granted(may_use_me=not one_way, slots=slots, models=tuple(models or ()))
+    _check(granted)
+    return Machine(home, Me(identity, trust, card, granted, is_on_loopback), port)
 
 
 async def settle(machine: Machine, exchange: "Exchange", as_json: bool) -> None:
@@ -174,11 +174,11 @@ async def count_down(seconds: float) -> None:
         await asyncio.sleep(1.0)
 
 
-def _check(rights: "Rights") -> None:
+def _check(granted: "Granted") -> None:
     from pairproxy.core.errors import ConfigError
     from pairproxy.security.trust import MOST_PATTERNS, PATTERN_CHARACTERS, are_patterns
 
-    if not are_patterns(rights.models):
+    if not are_patterns(granted.models):
         raise ConfigError(
             f"--model takes up to {MOST_PATTERNS} names of up to {PATTERN_CHARACTERS} characters."
         )

@@ -25,7 +25,7 @@ PREFERRED_PORT = 11635  # beside the peer port and the admin port; for firewalls
 
 
 @dataclass(frozen=True, slots=True)
-class Rights:
+class Granted:
     """What the other machine gets here; see PeerRecord."""
 
     may_use_me: bool = True
@@ -47,7 +47,7 @@ class Me:
     identity: Identity
     trust: TrustStore
     card: Card
-    rights: Rights
+    granted: Granted
     is_on_loopback: bool = False
 
 
@@ -69,7 +69,7 @@ class Keeping:
         if self.case.accepted is None:
             raise StoreError("No card was accepted. Pair again.")
         node, card = self.case.accepted
-        trust, rights = self._me.trust, self._me.rights
+        trust, granted = self._me.trust, self._me.granted
         trust.load()  # commands beside this one write there too
         self._before = trust.get(node)
         # By its key: whoever makes itself another certificate for it is no other machine.
@@ -79,11 +79,11 @@ class Keeping:
                 node=node,
                 name=card.name,
                 certificate=card.certificate,
-                may_use_me=rights.may_use_me,
+                may_use_me=granted.may_use_me,
                 i_may_use=card.you_may_use_me,
                 addresses=_addresses((host, *card.hosts), card.peer_port, self._me.is_on_loopback),
-                slots=rights.slots,
-                models=rights.models,
+                slots=granted.slots,
+                models=granted.models,
             )
         )
 

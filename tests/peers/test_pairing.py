@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from pairproxy.core.errors import PairingFailed, StoreError
 from pairproxy.core.handshake_steps import Failed, Reason
-from pairproxy.peers.pairing import Keeping, Me, Report, Rights
+from pairproxy.peers.pairing import Granted, Keeping, Me, Report
 from pairproxy.security.pairing_cards import Card
 from pairproxy.security.trust import TrustStore
 from tests.support.certificates import der, forge
@@ -69,9 +69,9 @@ def keeping_of(me: Me, other: Me, name: str = "ben") -> Keeping:
 def test_what_was_there_before_comes_back(tmp_path: Path) -> None:
     """F36: undoing leaves an older record of the same machine as it was."""
     anna, ben = me_of(tmp_path, "anna"), me_of(tmp_path, "ben")
-    keeping_of(replace(anna, rights=Rights(slots=3, models=("old",))), ben).keep("127.0.0.1")
+    keeping_of(replace(anna, granted=Granted(slots=3, models=("old",))), ben).keep("127.0.0.1")
     before = anna.trust.get(ben.identity.device_id)
-    again = keeping_of(replace(anna, rights=Rights(may_use_me=False)), ben, "another name")
+    again = keeping_of(replace(anna, granted=Granted(may_use_me=False)), ben, "another name")
     again.keep("127.0.0.1")
     assert anna.trust.get(ben.identity.device_id) != before
     again.undo()
@@ -117,7 +117,7 @@ def test_who_is_forgotten_during_a_pairing_does_not_come_back_by_breaking_it_off
     anna, ben = me_of(tmp_path, "anna"), me_of(tmp_path, "ben")
     node = ben.identity.device_id
     keeping_of(anna, ben).keep("127.0.0.1")
-    again = keeping_of(replace(anna, rights=Rights(slots=1)), ben)
+    again = keeping_of(replace(anna, granted=Granted(slots=1)), ben)
     again.keep("127.0.0.1")
     other_terminal = TrustStore(tmp_path / "anna", anna.identity.device_id)
     assert other_terminal.forget(node)

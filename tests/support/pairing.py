@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pairproxy.peers.pairing import Me, Rights
+from pairproxy.peers.pairing import Granted, Me
 from pairproxy.security.identity import load_or_create
 from pairproxy.security.pairing_cards import own_card
 from pairproxy.security.trust import TrustStore
@@ -94,16 +94,16 @@ def wrong(code: str) -> str:
     return code[:-1] + str((int(code[-1]) + 1) % 10)
 
 
-def me_of(directory: Path, name: str, rights: Rights | None = None) -> Me:
+def me_of(directory: Path, name: str, granted: Granted | None = None) -> Me:
     """A machine on loopback, for pairing within this process."""
     identity = load_or_create(directory / name)
     trust = TrustStore(directory / name, identity.device_id)
     trust.load()
-    rights = rights or Rights()
+    granted = granted or Granted()
     card = own_card(
-        identity, f"{name}-ws", you_may_use_me=rights.may_use_me, peer_port=11634, hosts=("127.0.0.1",)
+        identity, f"{name}-ws", you_may_use_me=granted.may_use_me, peer_port=11634, hosts=("127.0.0.1",)
     )
-    return Me(identity, trust, card, rights, is_on_loopback=True)
+    return Me(identity, trust, card, granted, is_on_loopback=True)
 
 
 def is_stranger(me: Me, other: Me) -> bool:
