@@ -49,7 +49,7 @@ class Attempt:
 
     def __init__(
         self,
-        desk: "Desk",
+        desk: Desk,
         request: Request,
         command: Dispatch,
         queued_s: float,
@@ -145,9 +145,8 @@ class Attempt:
         settled = not self.is_sent
         if isinstance(error, asyncio.CancelledError | ConnectionError):  # the client left
             usage = self.said_all()
-            if (
-                usage is not None
-            ):  # openai's client leaves at [DONE]: the work is done, and nothing has to settle
+            if usage is not None:
+                # OpenAI's client leaves at [DONE]: the work is done, and nothing has to settle.
                 self._end(Outcome.DONE, usage, settled=True)
                 return False
             self._is_over = True

@@ -109,11 +109,10 @@ def _show(secret: "Secret", places: tuple[str, ...], is_announced: bool, as_json
 
 
 def _places(hosts: tuple[str, ...], port: int) -> tuple[str, ...]:
+    from pairproxy.peers.addresses import joined
     from pairproxy.peers.pairing import PREFERRED_PORT
 
-    if port == PREFERRED_PORT:
-        return hosts
-    return tuple(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host in hosts)
+    return hosts if port == PREFERRED_PORT else tuple(joined(host, port) for host in hosts)
 
 
 def _told(failed: "Failed") -> str:

@@ -18,7 +18,7 @@ from pairproxy.core.errors import (
 )
 from pairproxy.core.events import AttemptFailed, AttemptFinished, EngineSettled, ReplyBroken, RequestAbandoned
 from pairproxy.core.knowledge import Knowledge, stopping
-from pairproxy.core.models import Outcome, Place
+from pairproxy.core.models import AttemptId, Outcome, Place
 from pairproxy.core.queue import Waiting
 from pairproxy.core.running import Running
 
@@ -73,11 +73,10 @@ class Endings:
     def failed(self, event: AttemptFailed) -> list[Command]:
         """An attempt failed before its first byte: the request waits again, or is refused."""
         knows = self._knows
-        running = knows.running.get(event.attempt)
-        if running is None or running.is_settling:
+        ended = self._taken(event.attempt, event.settled)
+        if ended is None:
             return []
-        waiting = knows.served.pop(event.attempt.request)
-        self._release(running, event.settled)
+        running, waiting = ended
         if isinstance(event.error, Moved):
             self._move(waiting, running.place)
             return []
@@ -92,11 +91,10 @@ class Endings:
     def broken(self, event: ReplyBroken) -> list[Command]:
         """A reply lost its node in the middle: the rest of it waits for another, or the request is over."""
         knows = self._knows
-        running = knows.running.get(event.attempt)
-        if running is None or running.is_settling:
+        ended = self._taken(event.attempt, event.settled)
+        if ended is None:
             return []
-        waiting = knows.served.pop(event.attempt.request)
-        self._release(running, event.settled)
+        running, waiting = ended
         error = ReplyTruncated("The node that was answering was lost. Send the request again.")
         self._blame(running.place, error, event.at)
         waiting.last_error = error
@@ -193,6 +191,14 @@ class Endings:
         running = self._knows.running.get(event.attempt)
         if running is not None and running.is_settling:
             self._knows.running.remove(event.attempt)
+
+    def _taken(self, attempt: AttemptId, settled: bool) -> tuple[Running, Waiting] | None:
+        """An attempt that ended and its request, its slot given back; None: it was over already."""
+        running = self._knows.running.get(attempt)
+        if running is None or running.is_settling:
+            return None
+        self._release(running, settled)
+        return running, self._knows.served.pop(attempt.request)
 
     def _keep(self, running: Running) -> None:
         request = running.request

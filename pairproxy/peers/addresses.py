@@ -37,7 +37,7 @@ class Address:
         return self.host, self.port
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return joined(self.host, self.port)
 
 
 class PeerAddresses:
@@ -135,6 +135,11 @@ class PeerAddresses:
             others = [one for one in self._hinted if one.source != MDNS]
             self._hinted.remove((announced if len(announced) > room // 2 else others)[-1])
         self._denied &= {one.place for one in [*self._proved, *self._hinted, *self._static]}
+
+
+def joined(host: str, port: int) -> str:
+    """``host:port`` as people and files have it; an IPv6 address stands in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def is_link_local(host: str) -> bool:

@@ -21,11 +21,11 @@ PAUSE_S = 2.0  # between two hints of one address of one node
 FORGET_S = 600.0  # two rounds of asking anew without a sign: no longer shown
 
 _TXT_BYTES = 512  # ours has 16
-_LOWEST_PORT = 1024  # the peer port is never a privileged one; no packet makes us call on ssh or mail
+LOWEST_PORT = 1024  # nodes have no privileged port; no packet makes us call on ssh or mail
 _HINT = re.compile(r"[A-Z2-7]{8}")
 _VERSION = re.compile(r"[0-9]{1,4}")
 _NOWHERE = tuple(map(ipaddress.ip_network, ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3")))
-_CLOUD_METADATA = ipaddress.ip_address("169.254.169.254")
+CLOUD_METADATA = ipaddress.ip_address("169.254.169.254")  # it tells secrets; no machine of a LAN
 _V6_UNICAST = tuple(map(ipaddress.ip_network, ("2000::/3", "fc00::/7", "fe80::/10")))
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -76,11 +76,7 @@ def read(announcement: Announcement, reader: Reader) -> Sighting | None:
     values = txt_values(announcement.text)
     node_hint, protocol = values.get("id", ""), values.get("v", "")
     port = announcement.port or 0
-    if (
-        not _HINT.fullmatch(node_hint)
-        or not _VERSION.fullmatch(protocol)
-        or not _LOWEST_PORT <= port <= 65535
-    ):
+    if not _HINT.fullmatch(node_hint) or not _VERSION.fullmatch(protocol) or not LOWEST_PORT <= port <= 65535:
         return None
     found = (dialable(text, port, reader) for text in announcement.addresses[: 4 * MOST_ADDRESSES])
     usable = sorted((address for address in found if address), key=lambda address: address.is_link_local)
@@ -183,7 +179,7 @@ def dialable(text: str, port: int, reader: Reader) -> Address | None:
     if reader.allow_loopback:
         return address if address.is_loopback else None
     if isinstance(address, ipaddress.IPv4Address):
-        is_nowhere = address == _CLOUD_METADATA or any(address in network for network in _NOWHERE)
+        is_nowhere = address == CLOUD_METADATA or any(address in network for network in _NOWHERE)
         return None if is_nowhere else address
     return _dialable_v6(address, zone)
 

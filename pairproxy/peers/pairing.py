@@ -14,6 +14,8 @@ import msgspec
 from pairproxy.core.errors import StoreError
 from pairproxy.core.handshake import Host, Joiner
 from pairproxy.core.handshake_steps import Failed, Reason, Send, Settled, Steps, Store, Told, Undo
+from pairproxy.peers.addresses import joined
+from pairproxy.peers.announcement import CLOUD_METADATA
 from pairproxy.peers.pairing_frames import STEP_S, end, host_of, linger, read_frame, write_frame
 from pairproxy.security.identity import Identity
 from pairproxy.security.pairing_cards import Card, CardCase
@@ -238,7 +240,7 @@ def _addresses(hosts: tuple[str, ...], port: int, is_on_loopback: bool) -> tuple
     if not port:
         return ()  # it is not known yet: discovery will tell
     good = dict.fromkeys(host for host in hosts if _is_somewhere(host, is_on_loopback))
-    return tuple(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host in good)[:MOST_ADDRESSES]
+    return tuple(joined(host, port) for host in good)[:MOST_ADDRESSES]
 
 
 def _is_somewhere(host: str, is_on_loopback: bool) -> bool:
@@ -248,5 +250,4 @@ def _is_somewhere(host: str, is_on_loopback: bool) -> bool:
         return False
     if address.is_loopback or is_on_loopback:
         return address.is_loopback and is_on_loopback
-    is_metadata = str(address) == "169.254.169.254"  # of clouds; no machine of a LAN
-    return not (address.is_unspecified or address.is_multicast or is_metadata)
+    return not (address.is_unspecified or address.is_multicast or address == CLOUD_METADATA)

@@ -14,9 +14,7 @@ from pairproxy.security.pairing import Sealing, Secret, Spake
 MOST_CANDIDATES = 3  # that are asked: each may check one guess of the code
 MOST_UNREACHABLE = 8  # machines that do not answer, before the search is given up
 CONNECT_S = 1.5  # a host that is gone; LAN handshakes take milliseconds
-DIAL_S = (
-    6.0  # for all addresses of one machine: who announces sixteen dead ones must not use up the code's time
-)
+DIAL_S = 6.0  # for all addresses of one machine: sixteen dead ones must not use up the code's time
 BUSY_TRIES = 14  # while another exchange is under way there; a silent one is thrown out after 5 s
 BUSY_S = 0.5
 

@@ -17,13 +17,12 @@ from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZerocon
 from pairproxy.config import parse_listen
 from pairproxy.core.errors import ConfigError, PairingFailed
 from pairproxy.peers import own_addresses
-from pairproxy.peers.announcement import MOST_ADDRESSES, Reader, dialable, txt_values
+from pairproxy.peers.announcement import LOWEST_PORT, MOST_ADDRESSES, Reader, dialable, txt_values
 from pairproxy.peers.pairing import PREFERRED_PORT
 
 SERVICE = "_pairproxy-pair._tcp.local."
 LOOK_S = 6.0  # for machines with the nameplate: mDNS needs 0.1 s, up to 3 s where packets are lost
 MOST_SEEN = 32  # announcements that are looked at; a flood of names must cost something of a known size
-_LOWEST_PORT = 1024  # no packet makes us call on ssh or mail
 _HOST = re.compile(r"[\w.:%-]{1,253}", re.ASCII)  # a name, or an address with a zone
 _ASK_MS = 2000
 _CLOSE_S = 2.0  # goodbyes take a quarter of a second
@@ -102,7 +101,7 @@ def read(
 ) -> Candidate | None:
     """What is usable of an announcement, if it is one of this nameplate."""
     values = txt_values(text)
-    if values.get("n") != nameplate or port is None or not _LOWEST_PORT <= port <= 65535:
+    if values.get("n") != nameplate or port is None or not LOWEST_PORT <= port <= 65535:
         return None
     usable = (dialable(one, port, reader) for one in addresses[: 4 * MOST_ADDRESSES])
     in_order = sorted((one for one in usable if one), key=lambda one: one.is_link_local)

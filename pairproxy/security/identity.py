@@ -26,7 +26,7 @@ KEY_FILE = "key.pem"
 CERTIFICATE_FILE = "cert.pem"
 _LOCK_FILE = "identity.lock"
 _MAKING_FILE = "identity.making"  # there while the two files are made, so that half a pair is known as such
-_MOST_BYTES = 16 * 1024  # a P-256 key and its certificate have 1 KiB together
+FILE_BYTES = 16 * 1024  # a P-256 key and its certificate have 1 KiB together
 _AS_NEW = "to begin as a new node, with which every paired machine must then pair again."
 
 
@@ -57,8 +57,8 @@ def load_or_create(home: Path) -> Identity:
     making = home / _MAKING_FILE
     # Held while reading too: between the two renames of a first start there is a key without certificate.
     with exclusive(home / _LOCK_FILE):
-        key = read_private(key_file, _MOST_BYTES)
-        certificate = read_private(certificate_file, _MOST_BYTES)
+        key = read_private(key_file, FILE_BYTES)
+        certificate = read_private(certificate_file, FILE_BYTES)
         absent = [key, certificate].count(None)
         # Unfinished: whoever made them was killed, and nobody has seen them yet.
         if absent == 2 or (absent and making.exists()):

@@ -12,19 +12,19 @@ import msgspec
 
 from pairproxy.core.errors import StoreError
 from pairproxy.core.models import NodeId
-from pairproxy.security.certificates import check_profile
-from pairproxy.security.identity import Identity
+from pairproxy.security.certificates import MOST_BYTES, check_profile
+from pairproxy.security.identity import FILE_BYTES, Identity
+from pairproxy.security.private_files import read_private
 from pairproxy.security.trust import MOST_ADDRESSES
 
 _POSSESSION = b"pairproxy/1 possession"
 _MOST_HOST = 64  # characters of an address: IPv6 with a zone
-_KEY_FILE_BYTES = 16 * 1024
 
 
 class Card(msgspec.Struct, frozen=True):
     """What one side tells the other, sealed. ``certificate`` is DER; unknown fields are of newer versions."""
 
-    certificate: Annotated[bytes, msgspec.Meta(max_length=2048)]
+    certificate: Annotated[bytes, msgspec.Meta(max_length=MOST_BYTES)]
     signature: Annotated[bytes, msgspec.Meta(max_length=128)]
     name: str  # as long as the message allows; 64 printable characters of it are kept
     you_may_use_me: bool
@@ -90,9 +90,7 @@ def _sign(identity: Identity, text: bytes) -> bytes:
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    from pairproxy.security.private_files import read_private
-
-    pem = read_private(identity.key_file, _KEY_FILE_BYTES) or b""
+    pem = read_private(identity.key_file, FILE_BYTES) or b""
     key = serialization.load_pem_private_key(pem, password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise StoreError("The key of this machine is of another kind than pairproxy makes.")

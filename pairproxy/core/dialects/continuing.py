@@ -16,9 +16,7 @@ CHAT, GENERATE = "/api/chat", "/api/generate"
 CHAT_COMPLETIONS, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 PATHS = frozenset({CHAT, GENERATE, CHAT_COMPLETIONS, COMPLETIONS})
 
-BODY_BYTES = (
-    4 * 1024 * 1024
-)  # a million tokens of prompt, more than a window; it is kept while its reply comes
+BODY_BYTES = 4 * 1024 * 1024  # a million tokens, more than a window; it is kept while its reply comes
 TEXT_BYTES = 256 * 1024  # of delivered text: some 64,000 tokens, hours on the machines this is for
 
 _SAMPLING = frozenset({

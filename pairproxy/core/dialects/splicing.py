@@ -59,7 +59,7 @@ class Splicer:
     @property
     def delivered(self) -> int | None:
         """Tokens that the present part added, if another node can be asked for the rest; else None."""
-        if self.is_complete or not self._is_plain or not is_plain_text("".join(self._text)):
+        if self.is_complete or not self._is_plain or not is_plain_text(self.text):
             return None
         return self._tokens - self._spent.tokens
 
@@ -75,7 +75,7 @@ class Splicer:
 
     def rest(self) -> bytes:
         """The body that asks for the rest."""
-        return self._asked.rest("".join(self._text), self._tokens)
+        return self._asked.rest(self.text, self._tokens)
 
     def go_on(self, at: float) -> None:
         """From now on another node writes; what was held back of the last one is nothing."""
