@@ -133,6 +133,8 @@ def _end(found: "Explanation", attempt: "AttemptStory") -> str:
     if attempt.end == "broken":
         on = f"the rest was asked of {_name(found, after.node)}" if after else "nobody could go on"
         return f"its node was lost after {attempt.delivered_tokens} tokens; {on}"
+    if attempt.end == "truncated":
+        return "truncated: its node was lost or broke off, when its client had a part of the reply already"
     if attempt.end != "Moved" or after is None:
         return attempt.end
     return f"moved to {_name(found, after.node)}: taken back, to be done there sooner"

@@ -106,3 +106,5 @@ def test_a_reply_that_went_on_elsewhere_says_where_and_after_how_much() -> None:
     assert outcome(found, first)[-1] == lost + "the rest was asked of workstation"
     alone = msgspec.structs.replace(found, attempts=(first,))
     assert outcome(alone, first)[-1] == lost + "nobody could go on"
+    off = msgspec.structs.replace(first, end="truncated")
+    assert outcome(alone, off)[-1].startswith("it ended: truncated: its node was lost or broke off")
