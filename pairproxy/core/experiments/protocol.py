@@ -13,7 +13,7 @@ from random import Random
 
 from pairproxy.core.commands import BreakOff, Command, Dispatch, Refuse
 from pairproxy.core.documents import StateDocument
-from pairproxy.core.errors import BrokenReply, NodeGone, PairproxyError, SlotsTaken, Unreachable
+from pairproxy.core.errors import BrokenReply, Moved, NodeGone, PairproxyError, SlotsTaken, Unreachable
 from pairproxy.core.events import (
     AttemptFailed,
     AttemptFinished,
@@ -27,9 +27,6 @@ from pairproxy.core.experiments.weather import FOUND_MOST, STORMY, StormResult, 
 from pairproxy.core.models import AttemptId, NodeId, Outcome, Place, Rates, RequestId, Usage
 from pairproxy.core.simulated_request import as_its_origin_reads
 from pairproxy.core.virtual_clock import Act
-
-NODES = ((4, Rates(4000.0, 200.0, 0.15)), (2, Rates(2000.0, 100.0, 0.15)), (1, Rates(500.0, 40.0, 0.15)))
-
 
 MACHINES = ((4, Rates(4000.0, 200.0, 0.15)), (2, Rates(2000.0, 100.0, 0.15)), (1, Rates(500.0, 40.0, 0.15)))
 """Slots and speeds of the first nodes; the others are like the last one."""
@@ -93,7 +90,7 @@ class _Storm(World):
         self.soon(self.random.expovariate(4.0), self._weather)
 
     def _start(self, node: NodeId, epoch: int) -> None:
-        slots, rates = MACHINES[min(len(self.lives), len(NODES) - 1)]
+        slots, rates = MACHINES[min(len(self.lives), len(MACHINES) - 1)]
         if node in self.lives:
             slots, rates = self.lives[node].slots, self.lives[node].rates
         life = Life(node, epoch, slots, rates, self._perform)
@@ -162,7 +159,7 @@ class _Storm(World):
             case Refuse(name, error):
                 self._ended(life, name, type(error).__name__)
             case BreakOff(attempt, error):
-                self.soon(0.0, partial(self._fail, life.out[attempt], error))
+                self.soon(0.0, partial(self._break_off, life, attempt, error))
             case _:
                 pass
 
@@ -180,6 +177,15 @@ class _Storm(World):
         self.soon(self.delay_s(), partial(self._visit, connection))
         if self.happens("doubled"):
             self.soon(self.random.uniform(0.0, 3.0), partial(self._visit, connection))
+
+    def _break_off(self, life: Life, attempt: AttemptId, error: PairproxyError, at: float) -> None:
+        """An attempt ends itself, wherever it runs; as attempt.py does, not to be moved once it has begun."""
+        work, connection = life.works.get(attempt), life.out.get(attempt)
+        if work is not None and not (work.is_begun or work.is_given_up):
+            self._give_up(life, work)
+            self.tell(life, AttemptFailed(at, attempt, error, settled=False))
+        elif connection is not None and not (connection.is_begun and isinstance(error, Moved)):
+            self._fail(connection, error, at)
 
     def _work(self, life: Life, work: Work, at: float) -> None:
         if life.held(work.engine) >= life.slots:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
+from pairproxy.core.asking import PATIENCE_S
 from pairproxy.core.commands import Command
 from pairproxy.core.documents import StateDocument
 from pairproxy.core.events import (
@@ -19,11 +20,16 @@ from pairproxy.core.models import NodeId, Place
 from pairproxy.core.virtual_clock import Act, VirtualClock
 from pairproxy.core.workload import ENGINE
 
-IDLE_LIMIT_S = 1.1  # no slot stands idle longer while somebody's plan wants it
 STARVE_LIMIT_S = 10.0  # no origin waits longer without a slot while others get theirs
 LOST_AFTER_S = 5.0  # of silence a node is gone
 COALESCE_S, PRESSING_S, HEARTBEAT_S = 0.05, 0.002, 1.0  # as the daemon publishes
 LOOK_S = 0.1  # between two looks at what takes time to go wrong
+IDLE_LIMIT_S = 4 * PATIENCE_S + LOOK_S
+"""No slot stands idle longer while the plan of somebody who can be heard wants it.
+
+After each PATIENCE_S a request goes there without a promise. One of fourteen is late or its connection breaks
+(STORMY): four in a row once in forty thousand times that all promises were lost, too.
+"""
 FOUND_MOST = 20  # faults that are kept in words
 
 STORMY = {"lost": 0.05, "doubled": 0.05, "late": 0.05, "cut": 0.02, "fails": 0.03}
@@ -166,10 +172,19 @@ class World:
 
     def _look(self, at: float) -> None:
         self.soon(LOOK_S, self._look)
-        wanted = {place for life in self.lives.values() for place in life.scheduler.asked_for}
+        wanted = self._wanted()
         for life in self.lives.values():
             self.look_for_idle_slots(life, wanted, at)
             self._look_for_hunger(life, at)
+
+    def _wanted(self) -> set[Place]:
+        """Places asked for by somebody who can be heard there: nobody's slot waits for who is cut off."""
+        return {
+            place
+            for life in self.lives.values()
+            for place in life.scheduler.asked_for
+            if not self.is_cut(life.id, place.node)
+        }
 
     def look_for_idle_slots(self, life: Life, wanted: set[Place], at: float) -> None:
         """See whether a slot stands idle that somebody wants: ``wanted`` are the places asked for now."""

@@ -1,7 +1,7 @@
 """E10 in small: what must hold whatever happens between nodes. `scripts/simulate --only E10` is longer."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pairproxy.core.experiments.protocol import storm
@@ -9,6 +9,8 @@ from pairproxy.core.experiments.protocol import storm
 
 @settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 2**32), nodes=st.integers(2, 5))
+@example(seed=702291, nodes=5)  # what runs here is taken back, to be done sooner elsewhere
+@example(seed=1, nodes=5)  # a slot is wanted by who is cut off from it
 def test_no_rule_breaks_in_any_weather(seed: int, nodes: int) -> None:
     """Requests run once, slots go to one origin, books are true, all ends, nothing starves or stands idle."""
     assert storm(seed, 500, nodes).broken == []

@@ -2,6 +2,8 @@
 
 from random import Random
 
+import pytest
+
 from pairproxy.core.commands import Command, Dispatch
 from pairproxy.core.events import RequestArrived
 from pairproxy.core.experiments.lives import Life, Work, request
@@ -76,6 +78,25 @@ def test_a_free_slot_that_somebody_waits_for_is_noticed() -> None:
     world.look_for_idle_slots(life, {place}, 6.2 + IDLE_LIMIT_S)
     assert len(world.result.broken) == 1
     assert world.result.most_idle_s > IDLE_LIMIT_S
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_slot_wanted_by_who_cannot_be_heard_is_not_missed(is_cut: bool) -> None:
+    """A plan that wants a slot behind a cut starves nobody; the same without a cut is a fault."""
+    world = Calm(A, B)
+    world.lives[A].slots = 16
+    world.tell(world.lives[A], world.lives[A].probed(0.0))
+    world.until(1.5)
+    world.odds["lost"] = 1.0
+    if is_cut:
+        world.cut[frozenset((A, B))] = 9.0
+    for number in range(12):
+        world.arrive(B, f"r{number}")
+    world.until(1.5 + 0.2)
+    assert Place(A, ENGINE) in world.lives[B].scheduler.asked_for
+    world.until(1.5 + 1.2 * IDLE_LIMIT_S)
+    missed = [fault for fault in world.result.broken if "a slot is free for" in fault]
+    assert bool(missed) is not is_cut
 
 
 def test_an_origin_that_gets_nothing_is_noticed() -> None:
