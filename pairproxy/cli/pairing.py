@@ -15,6 +15,8 @@ from pairproxy.cli.options import plain
 from pairproxy.cli.trusting import named, share
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pairproxy.config import Settings
     from pairproxy.peers.pairing import Exchange, Granted, Me, Report
     from pairproxy.security.trust import PeerRecord
@@ -108,7 +110,8 @@ async def settle(machine: Machine, exchange: "Exchange", as_json: bool) -> None:
         return
     try:
         if not as_json:
-            for line in _paired(record, exchange.was_forgotten):
+            told = _paired(record, exchange.was_forgotten)
+            for line in [*told, *namesakes(record, machine.me.trust.peers())]:
                 typer.echo(line)
         mine = Report(await asyncio.to_thread(trust_changed, machine.home))
         theirs = await exchange.compare(mine)
@@ -148,6 +151,18 @@ def connection(name: str, port: int, mine: "Report", theirs: "Report | None") ->
     elif theirs.has_reached:
         lines.append(f"{name} reaches this machine.")
     return lines
+
+
+def namesakes(record: "PeerRecord", peers: "Iterable[PeerRecord]") -> list[str]:
+    """What to do about other peers of this name: a machine with a new identity leaves its old one behind."""
+    from pairproxy.security.identity import short_id
+
+    return [
+        f'Another pairing is called "{plain(one.name)}", too (id {short_id(one.node)}). If that was the same '
+        f"machine before `reset-identity`: pairproxy forget {short_id(one.node)}"
+        for one in peers
+        if one.name == record.name and one.node != record.node
+    ]
 
 
 def say(text: str) -> None:

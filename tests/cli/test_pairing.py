@@ -2,8 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from pairproxy.cli.pairing import connection
+from pairproxy.cli.pairing import connection, namesakes
+from pairproxy.core.models import NodeId
 from pairproxy.peers.pairing import Report
+from pairproxy.security.trust import PeerRecord
 from tests.support.command import pairproxy
 from tests.support.daemons import Daemons, settings, until
 from tests.support.pairing import Command
@@ -37,6 +39,17 @@ def test_it_is_said_which_side_does_not_reach_which(
     assert len(lines) == len(said)
     for line, part in zip(lines, said, strict=True):
         assert part in line
+
+
+def test_an_older_pairing_of_the_same_name_is_named_with_what_to_do() -> None:
+    """After reset-identity there: else the old one stays on the list as a machine that is never there."""
+    old, new, other = (
+        PeerRecord(NodeId(letter * 52), name, b"", may_use_me=True, i_may_use=True)
+        for letter, name in (("A", "ben-ws"), ("B", "ben-ws"), ("C", "carl-ws"))
+    )
+    (line,) = namesakes(new, (old, new, other))
+    assert line.endswith("pairproxy forget AAAA-AAAA")
+    assert namesakes(other, (old, new, other)) == []
 
 
 def test_two_running_daemons_use_each_other_at_once(tmp_path: Path) -> None:
