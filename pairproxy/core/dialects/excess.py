@@ -1,4 +1,4 @@
-"""Whether a guest asks for more than a node gives to others: replies at once, tokens, a window.
+"""Whether a guest asks for more than a node gives to others: replies at once, tokens, a window, memory.
 
 For a client of this machine its engine decides; a peer's request could hold it for hours, or fill its memory.
 """
@@ -9,6 +9,7 @@ import msgspec
 
 from pairproxy.core.dialects import routes
 from pairproxy.core.dialects.coding import decoded
+from pairproxy.core.dialects.keeping import LONGEST_S
 from pairproxy.core.dialects.reading_json import Ambiguous, Fields, is_crowded, items_of, read_fields
 from pairproxy.core.dialects.reading_options import LIMIT_KEYS
 from pairproxy.core.models import Request
@@ -23,6 +24,7 @@ _MOST = {
     "num_ctx": MOST_CONTEXT_TOKENS,
     "context_length": MOST_CONTEXT_TOKENS,
     "num_predict": MOST_TOKENS,
+    "ttl": LONGEST_S,  # LM Studio's keep_alive, for models that a request makes it load
     **dict.fromkeys(LIMIT_KEYS, MOST_TOKENS),
 }
 _PROMPTS = {"prompt": (b'"', b"[", b"{"), "messages": (b"[",)}

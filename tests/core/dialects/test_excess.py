@@ -10,6 +10,7 @@ from pairproxy.core.dialects.excess import (
     MOST_TOKENS,
     is_excessive,
 )
+from pairproxy.core.dialects.keeping import LONGEST_S
 from pairproxy.core.models import RequestId
 
 
@@ -78,6 +79,12 @@ def test_g13_a_reply_has_an_end(key: str) -> None:
     body: dict[str, object] = {"model": "m", "messages": []}
     assert excessive("/v1/chat/completions", {**body, key: 1e9})
     assert not excessive("/v1/chat/completions", {**body, key: 8192})
+
+
+def test_g13_a_guest_holds_the_memory_of_lm_studio_for_an_hour_at_most() -> None:
+    """Its ttl counts for a model that the request makes it load."""
+    for seconds, verdict in ((60, False), (LONGEST_S, False), (LONGEST_S + 1, True)):
+        assert excessive("/v1/chat/completions", {"model": "m", "messages": [], "ttl": seconds}) is verdict
 
 
 @pytest.mark.parametrize(
