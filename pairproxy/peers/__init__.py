@@ -6,6 +6,7 @@
       `- link             one peer: on which path it is heard, and whether it is there
            |- addresses   where it may be, in the order in which that is tried
            |- dialling    several addresses side by side
+           |- rounds      when a peer that is not heard is tried again
            |- exchange    state documents, both ways: the heartbeat
            |    `- hearing   those of one peer at a bounded price
            `- catalogue   what its engines list, asked for when that changed

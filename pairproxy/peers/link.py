@@ -7,7 +7,6 @@ another before anybody calls the node lost. A dial that fails says nothing.
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -17,20 +16,17 @@ from pairproxy.core.errors import NotTrusted, Unreachable, UpstreamError
 from pairproxy.core.events import NodeLost, NodeReported
 from pairproxy.core.models import NodeId
 from pairproxy.interfaces import Tell
+from pairproxy.peers import rounds
 from pairproxy.peers.addresses import STATIC, Address, PeerAddresses
 from pairproxy.peers.catalogue import CatalogueReader
 from pairproxy.peers.dialling import race
 from pairproxy.peers.exchange import BadDocument, Unwelcome, read_document, subscribe
+from pairproxy.peers.rounds import Rounds
 from pairproxy.security.identity import short_id
 from pairproxy.upstreams import Upstream
 
 _log = logging.getLogger(__name__)
 
-RETRY_FIRST_S = 0.25  # a daemon that restarts is back within a second or two
-RETRY_LONGEST_S = 5.0  # a machine that is off is asked this often,
-LONG_GONE_S = 300.0  # and after so long
-RETRY_RARELY_S = 60.0  # only this often: its own call, or its announcement, is heard at once
-HINTED_S = 2.0  # between two rounds at least, however many hints come
 AGAIN_S = 0.05  # before a lost connection is tried again: "back at once", without spinning
 DOUBTFUL_PART = 0.3  # of node_lost_s without a document: 1.5 of 5 s, a heartbeat is half a second late
 
@@ -67,9 +63,8 @@ class PeerLink:
         self._patience: asyncio.Timeout | None = None  # with the connection that is followed now
         self._is_renewing = False
         self._is_leaving = False
-        self._least_pause_s = self._usual_pause_s = 0.0
         self._doubt = asyncio.Event()
-        self._retry = asyncio.Event()
+        self._rounds = Rounds(addresses.news)
 
     # --- what others tell -------------------------------------------------------------------------------
 
@@ -85,8 +80,7 @@ class PeerLink:
 
     def retry(self) -> None:
         """A person changed something, or the peer itself called: also one that refused us is asked again."""
-        self._retry.set()
-        self.addresses.news.set()
+        self._rounds.retry()
 
     def hear_refusal(self, body: bytes) -> None:
         """Take in the document that came with a refusal; one that cannot be read says nothing."""
@@ -111,20 +105,17 @@ class PeerLink:
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
-        pause_s, gone_at = RETRY_FIRST_S, loop.time()
+        self._rounds.heard()
         while True:
-            self.addresses.news.clear()
-            self._least_pause_s = self._usual_pause_s = 0.0
+            self._rounds.begin()
             has_path = self._is_renewing or await self._reach()
             if has_path and await self._follow():
-                pause_s, gone_at = RETRY_FIRST_S, loop.time()
-                was_just_heard = gone_at - self._heard_at < RETRY_FIRST_S
-                await asyncio.sleep(AGAIN_S if was_just_heard else RETRY_FIRST_S)
+                self._rounds.heard()
+                was_just_heard = loop.time() - self._heard_at < rounds.RETRY_FIRST_S
+                await asyncio.sleep(AGAIN_S if was_just_heard else rounds.RETRY_FIRST_S)
                 continue
             self._lose()
-            longest_s = RETRY_LONGEST_S if loop.time() - gone_at < LONG_GONE_S else RETRY_RARELY_S
-            await self._pause(max(min(pause_s, longest_s), self._least_pause_s, self._usual_pause_s))
-            pause_s = min(pause_s * 2, longest_s)
+            await self._rounds.pause()
 
     async def _reach(self) -> bool:
         """Find an address at which the peer proves its key; while it counts as there, before it is lost."""
@@ -201,9 +192,9 @@ class PeerLink:
                 _log.warning("peer %s cannot be used: %s", self.name, error)
             self.problem = str(error)
             if is_unwelcome:
-                self._usual_pause_s = RETRY_RARELY_S  # or until somebody did something about it
+                self._rounds.refused()
             else:
-                self._least_pause_s = RETRY_LONGEST_S
+                self._rounds.misunderstood()
             return False
         except TimeoutError:
             if self._is_renewing:
@@ -250,7 +241,7 @@ class PeerLink:
                 self._renew()
                 if old is not None and old.place != winner.place:
                     await self._leave(old)
-            await asyncio.sleep(max(0.0, began_at + HINTED_S - loop.time()))
+            await asyncio.sleep(max(0.0, began_at + rounds.HINTED_S - loop.time()))
 
     async def _doubted(self) -> None:
         """Return when somebody doubts, or when the peer has been silent for too long."""
@@ -284,17 +275,3 @@ class PeerLink:
 
     def _silence(self) -> str:
         return f"it was silent for {self._limits.node_lost_s:g} s"
-
-    async def _pause(self, seconds: float) -> None:
-        """Wait before the next round. A hint shortens that, but no flood of them makes us dial for ever."""
-        seconds *= random.uniform(0.8, 1.2)
-        least_s = min(seconds, HINTED_S)
-        self._retry.clear()
-        await asyncio.sleep(least_s)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._least_pause_s - least_s):
-                await self._retry.wait()
-                return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds - max(least_s, self._least_pause_s)):
-                await self.addresses.news.wait()

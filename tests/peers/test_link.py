@@ -8,7 +8,7 @@ import pytest
 
 from pairproxy.config import Limits
 from pairproxy.core.events import Event, NodeLost, NodeReported
-from pairproxy.peers import link as link_module
+from pairproxy.peers import rounds
 from pairproxy.peers.addresses import Address, PeerAddresses
 from pairproxy.peers.link import PeerLink
 from pairproxy.upstreams import Upstream
@@ -192,7 +192,7 @@ def test_a_peer_that_refuses_us_is_asked_rarely(
             await eventually(lambda: link.is_up)
             assert len(peer.requests) == 2
 
-    monkeypatch.setattr(link_module, "HINTED_S", 0.3)
+    monkeypatch.setattr(rounds, "HINTED_S", 0.3)
     with caplog.at_level("WARNING"):
         run_async(scene())
     assert caplog.text.count("cannot be used: it no longer trusts this machine") == 1
@@ -223,7 +223,7 @@ def test_a_peer_that_begins_to_say_nonsense_is_lost() -> None:
 
 def test_a_flood_of_hints_makes_it_dial_no_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hints shorten a pause to a least one, and no further."""
-    monkeypatch.setattr(link_module, "RETRY_FIRST_S", 0.3)
+    monkeypatch.setattr(rounds, "RETRY_FIRST_S", 0.3)
     dials: list[float] = []
 
     async def refuse(request: ParsedRequest, connection: EngineConnection) -> None:
@@ -243,8 +243,8 @@ def test_a_flood_of_hints_makes_it_dial_no_faster(monkeypatch: pytest.MonkeyPatc
 
 def test_a_hint_ends_a_long_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """A peer that was away is found when it announces itself, not when its turn comes."""
-    monkeypatch.setattr(link_module, "RETRY_FIRST_S", 60.0)
-    monkeypatch.setattr(link_module, "HINTED_S", 0.05)
+    monkeypatch.setattr(rounds, "RETRY_FIRST_S", 60.0)
+    monkeypatch.setattr(rounds, "HINTED_S", 0.05)
 
     async def scene() -> None:
         async with FakeEngine(SPEAKS) as peer, linked(address(closed_port())) as (link, _):

@@ -14,7 +14,7 @@ from pairproxy.config import Limits
 from pairproxy.core.errors import UpstreamError
 from pairproxy.core.events import Event, NodeLost, NodeReported
 from pairproxy.core.models import NodeId
-from pairproxy.peers import link as link_module
+from pairproxy.peers import rounds
 from pairproxy.peers.addresses import Address, PeerAddresses
 from pairproxy.peers.link import PeerLink
 from pairproxy.security import tls
@@ -242,14 +242,14 @@ def test_a_clean_stop_is_known_at_once_and_told_as_one() -> None:
 def test_who_is_gone_for_long_is_asked_rarely_and_heard_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pauses grow to a minute and never end; a call or an announcement of the peer cuts one short."""
     for name, value in (("RETRY_FIRST_S", 0.01), ("RETRY_LONGEST_S", 0.02), ("LONG_GONE_S", 0.1)):
-        monkeypatch.setattr(link_module, name, value)
-    monkeypatch.setattr(link_module, "HINTED_S", 0.01)
-    rounds: list[float] = []
+        monkeypatch.setattr(rounds, name, value)
+    monkeypatch.setattr(rounds, "HINTED_S", 0.01)
+    tries: list[float] = []
 
     class Watched(PeerAddresses):
         def dialled(self) -> list[Address]:
             if asyncio.current_task() is not None and asyncio.current_task().get_name() == "link":  # type: ignore[union-attr]
-                rounds.append(asyncio.get_running_loop().time())
+                tries.append(asyncio.get_running_loop().time())
             return super().dialled()
 
     monkeypatch.setattr("tests.peers.test_link_paths.PeerAddresses", Watched)
@@ -257,11 +257,11 @@ def test_who_is_gone_for_long_is_asked_rarely_and_heard_at_once(monkeypatch: pyt
     async def scene() -> None:
         async with FakeEngine(SPEAKS) as peer, linked() as (link, _):
             began = asyncio.get_running_loop().time()
-            await eventually(lambda: len(rounds) > 5)
-            await eventually(lambda: asyncio.get_running_loop().time() - rounds[-1] > 0.2)
-            pauses = [later - earlier for earlier, later in itertools.pairwise(rounds)]
+            await eventually(lambda: len(tries) > 5)
+            await eventually(lambda: asyncio.get_running_loop().time() - tries[-1] > 0.2)
+            pauses = [later - earlier for earlier, later in itertools.pairwise(tries)]
             assert max(pauses) > 0.03
-            assert rounds[-1] - began >= 0.1
+            assert tries[-1] - began >= 0.1
             link.addresses.add(at(peer.port, "inbound"))
             await eventually(lambda: link.is_up)
             assert link.found_by == "inbound"
