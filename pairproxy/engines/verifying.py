@@ -37,7 +37,7 @@ PROMPTS = (
 
 
 class Verifying:
-    """What each engine of this node was seen to go on with, in its present life."""
+    """What each engine of this node was seen to go on with, in its present life, of what it lists."""
 
     def __init__(self, upstream_of: Callable[[EngineId], Upstream]) -> None:
         self._upstream_of = upstream_of
@@ -91,7 +91,9 @@ class Verifying:
         if self._versions.get(report.engine) != report.version:
             self.forget(report.engine)
             self._versions[report.engine] = report.version
-        self._judged.setdefault(report.engine, {})
+        judged = self._judged.setdefault(report.engine, {})
+        for gone in judged.keys() - {_plain(one) for one, _ in report.replicas}:
+            del judged[gone]
 
     def _unjudged(self, report: EngineReport) -> list[Replica]:
         judged = self._judged.get(report.engine, {})

@@ -180,6 +180,17 @@ def test_a_loaded_model_is_asked_once_in_the_life_of_its_engine() -> None:
     verified(engine(goes), talk)
 
 
+def test_a_model_that_is_listed_no_more_is_forgotten() -> None:
+    """What engines listed once is not remembered for ever; what comes back is asked anew."""
+
+    async def talk(verifying: Verifying, fake: FakeEngine) -> None:
+        await verifying.ask(report())
+        assert verifying.continuing(replace(report(), replicas=())) == frozenset()
+        assert verifying.has_to_ask(report())
+
+    verified(engine(goes), talk)
+
+
 def test_what_is_not_loaded_or_cannot_write_is_not_asked() -> None:
     """Nobody's model is loaded for it."""
 
