@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from pairproxy.config import ENGINE_KINDS, EngineSettings, Section, Settings
+from pairproxy.config import ENGINE_KINDS, EngineSettings, Section, Settings, parse_listen
 from pairproxy.core.errors import ConfigError
 from pairproxy.core.policies import POLICIES
 
@@ -40,7 +40,17 @@ def load(
         near = difflib.get_close_matches(settings.routing.policy, POLICIES, n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(POLICIES))}."
         raise ConfigError(f"routing.policy: there is no policy {settings.routing.policy!r}. {hint}")
+    _refuse_no_places(settings)
     return settings
+
+
+def _refuse_no_places(settings: Settings) -> None:
+    """Ports are opened at the next start: a fault in one must not wait until then (`pairproxy reload`)."""
+    parse_listen(settings.peers.listen, "peers.listen")
+    parse_listen(settings.admin.listen, "admin.listen")
+    for entry in settings.engines:
+        if entry.listen:  # "": no client port
+            parse_listen(entry.listen, "engines.listen")
 
 
 def _read_toml(file: Path) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import pairproxy.peers
 import pairproxy.proxy
 import pairproxy.security
 from pairproxy.config import EngineSettings, Settings
+from pairproxy.reloading import LIVE
 
 ROOT = Path(__file__).parent.parent
 # Registry hosts and paths of one machine, written so that this line does not find itself.
@@ -106,6 +107,14 @@ def test_every_setting_is_on_the_settings_page() -> None:
     """No key is left out, and none is there that does not exist."""
     page = read(ROOT / "docs" / "configuration.md")
     assert re.findall(r"^\| `([a-z_.]+)` \|", page, re.MULTILINE) == keys_of(Settings, "")
+
+
+def test_what_a_reload_puts_in_force_is_told() -> None:
+    """Each key of the code stands in the paragraph about it, those of limits and routing by their section."""
+    text = read(ROOT / "docs" / "configuration.md").partition("`pairproxy reload`")[2].partition("##")[0]
+    keys = {key for key in LIVE if not key.startswith("routing.")}
+    told = {f"`{key}`" if not key.startswith("limits.") else f"`{key.partition('.')[2]}`" for key in keys}
+    assert told == set(re.findall("`[a-z_.]+`", text)) - {"`routing`", "`continuation`", "`limits`"}
 
 
 def test_every_relative_link_leads_somewhere() -> None:

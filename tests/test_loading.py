@@ -1,5 +1,6 @@
 """Settings: defaults < file < environment < flags, and errors that say where and what instead."""
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -71,6 +72,22 @@ def test_a_wrong_setting_is_named(tmp_path: Path, text: str, sentence: str) -> N
         load(file, {})
     assert sentence in caught.value.sentence
     assert str(file) in caught.value.sentence or "policy" in sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('[peers]\nlisten = "0.0.0.0:99999"\n', "peers.listen = '0.0.0.0:99999' is not host:port"),
+        ('[admin]\nlisten = "127.0.0.1"\n', "admin.listen = '127.0.0.1' is not host:port"),
+        ('[[engines]]\nkind = "ollama"\nlisten = "11600"\n', "engines.listen = '11600' is not host:port"),
+    ],
+)
+def test_a_place_that_is_none_is_refused_before_it_is_needed(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
+    """`reload` reads ports that only the next start opens: what it takes must not keep that from starting."""
+    with pytest.raises(ConfigError, match=re.escape(sentence)):
+        load(written(tmp_path, text), {})
 
 
 NUMBERS = {
