@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -16,30 +15,15 @@ from tests.support.fake_engine import (
     EngineConnection,
     FakeEngine,
     ParsedRequest,
-    Script,
     eventually,
 )
 from tests.support.node import Node, identity
+from tests.support.peer_calls import CHAT, ben_trusting_anna, call
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
 
-CHAT = scripts.ollama_chat([{"done": True}])
 CATALOGUE = request("GET /pairproxy/catalogue HTTP/1.1", None)
 OURS = ("X-Pairproxy-Request: 0123abcd", "X-Pairproxy-Attempt: 1", "X-Pairproxy-Engine: engine")
-
-
-@contextlib.asynccontextmanager
-async def ben_trusting_anna(script: Script = CHAT, slots: int = 1) -> AsyncIterator[tuple[Node, FakeEngine]]:
-    """A node that anna is paired with: (node, its engine)."""
-    async with FakeEngine(script) as engine, Node(engine, name="ben", slots=slots) as ben:
-        await ben.open_peer_port(identity("anna"))
-        yield ben, engine
-
-
-async def call(ben: Node, name: str = "anna") -> RawClient:
-    """A connection of a node's to ben's peer port."""
-    context = tls.client_context(identity(name), ben.identity.certificate)
-    return await RawClient.open(ben.peer_port_number, ssl=context, server_hostname="")
 
 
 def as_node(line: str = "POST /api/chat HTTP/1.1", *headers: str) -> bytes:
