@@ -27,6 +27,7 @@ LIVE = frozenset(
         "routing.queue_limit",
         "routing.queue_timeout_s",
         "routing.rescue",
+        "routing.continuation",
         "routing.local_only",
         "limits.attempts",
         "limits.node_stale_s",

@@ -114,7 +114,7 @@ def test_what_a_reload_puts_in_force_is_told() -> None:
     text = read(ROOT / "docs" / "configuration.md").partition("`pairproxy reload`")[2].partition("##")[0]
     keys = {key for key in LIVE if not key.startswith("routing.")}
     told = {f"`{key}`" if not key.startswith("limits.") else f"`{key.partition('.')[2]}`" for key in keys}
-    assert told == set(re.findall("`[a-z_.]+`", text)) - {"`routing`", "`continuation`", "`limits`"}
+    assert told == set(re.findall("`[a-z_.]+`", text)) - {"`routing`", "`limits`"}
 
 
 def test_every_relative_link_leads_somewhere() -> None:

@@ -119,7 +119,7 @@ def test_every_live_key_is_a_setting_and_all_that_the_scheduler_goes_by_is_live(
         for key in part.__struct_fields__
     }
     assert keys >= LIVE
-    assert {f"routing.{key}" for key in RoutingSettings.__struct_fields__} - {"routing.continuation"} <= LIVE
+    assert {f"routing.{key}" for key in RoutingSettings.__struct_fields__} <= LIVE
 
 
 def test_each_difference_is_named_once() -> None:

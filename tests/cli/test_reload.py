@@ -59,6 +59,17 @@ def test_new_settings_are_in_force_and_a_running_reply_goes_on(daemons: Daemons)
 
 
 @pytest.mark.slow
+def test_continuation_is_followed_without_a_restart(daemons: Daemons) -> None:
+    """The engines that are there are asked then whether they go on with a text."""
+    node = started(daemons)
+    rewrite(node, settings(paced=PACED, routing={"continuation": True}))
+    assert "routing.continuation" in here("reload", "--home", node.home).stdout.splitlines()[0]
+    until(
+        lambda: node.status().nodes[0].engines[0].replicas[0].continues, "the engine was seen to go on", 30.0
+    )
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no such signal on this system")
 def test_hang_up_rereads_and_a_broken_file_changes_nothing(daemons: Daemons) -> None:
     """A daemon without a terminal goes on after SIGHUP; a mistyped key is named, and the old values stay."""
