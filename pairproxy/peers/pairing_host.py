@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import errno
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 
 from pairproxy.core.errors import PairingFailed, StoreError
@@ -96,8 +97,10 @@ class PairingPort:
         task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
 
     def _end_oldest(self) -> None:
-        """Make room: the machine with the code needs milliseconds until it has its turn, and is new here."""
-        oldest = next(task for task in self._tasks if task is not self._is_on)
+        """Make room at the cost of the address that has most: who connects without end ends its own."""
+        hosts = {task: _host(writer) for task, writer in self._tasks.items() if task is not self._is_on}
+        counts = Counter(hosts.values())
+        oldest = max(hosts, key=lambda task: counts[hosts[task]])  # the first of those
         self._tasks.pop(oldest).transport.abort()
         oldest.cancel()
 
@@ -171,6 +174,10 @@ async def opened(
         yield port
     finally:
         await port.close()
+
+
+def _host(writer: asyncio.StreamWriter) -> str:
+    return str((writer.get_extra_info("peername") or ("",))[0])
 
 
 def _sockets(is_on_loopback: bool) -> list[socket.socket]:
