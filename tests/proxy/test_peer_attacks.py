@@ -1,5 +1,6 @@
 """What a paired machine that means harm tries at the peer port, beyond the rows of group G."""
 
+import asyncio
 import contextlib
 
 import pytest
@@ -7,7 +8,9 @@ import pytest
 from pairproxy.config import Limits
 from pairproxy.proxy.peer_port import HELD_BODIES
 from pairproxy.proxy.show import ASKED_BYTES
-from tests.support.fake_engine import eventually
+from tests.support import engine_scripts as scripts
+from tests.support.fake_engine import EngineConnection, ParsedRequest, eventually
+from tests.support.node import identity
 from tests.support.peer_calls import ben_trusting_anna, call, sent
 from tests.support.raw_client import request
 from tests.support.running import run_async
@@ -66,5 +69,36 @@ def test_g15_bodies_of_a_peer_that_never_end_hold_a_few_of_the_largest_size() ->
                 async with await call(ben) as anna:
                     assert (await anna.ask(sent({"model": "m:1", "x": "y" * 900}, number=91))).status == 200
             assert len(engine.requests) == 1
+
+    run_async(main())
+
+
+@pytest.mark.breaks_off
+@pytest.mark.parametrize("phase", ["upload", "prefill", "stream"])
+def test_f41_who_is_cut_off_is_served_no_further_in_any_phase(phase: str) -> None:
+    """While its body comes, its prompt is read or its reply goes out: nothing is held, nothing runs on."""
+
+    async def answer(_: ParsedRequest, connection: EngineConnection) -> None:
+        if phase == "stream":
+            await connection.send(scripts.chunked_head() + scripts.chunk(b'{"message":{}}\n'))
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        async with ben_trusting_anna(answer) as (ben, engine), await call(ben) as anna:
+            whole = sent({"model": "m:1", "x": "y" * 1000})
+            await anna.send(whole[:-500] if phase == "upload" else whole)
+            if phase == "upload":
+                await eventually(lambda: sum(ben.peer_port._held.values()) > 0)
+            else:
+                await eventually(lambda: len(engine.requests) == 1)
+            ben.peer_port.cut(identity("anna").certificate)
+            with contextlib.suppress(ConnectionError):
+                assert b" 500 " not in await anna.end()
+            await eventually(lambda: not ben.scheduler.running and not sum(ben.peer_port._held.values()))
+            await eventually(lambda: ben.peer_port.connections == 0)
+            if phase == "upload":
+                assert engine.requests == []
+            else:
+                await engine.connections[0].peer_left()
 
     run_async(main())
