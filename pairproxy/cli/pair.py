@@ -120,7 +120,7 @@ def _told(failed: "Failed") -> str:
     from pairproxy.core.handshake_steps import Reason
 
     sentences = {
-        Reason.CODE: "A wrong code was tried; someone else may be answering, or it was mistyped.",
+        Reason.CODE: "A wrong code was tried: it was mistyped, or somebody else on this network is guessing.",
         Reason.VERSION: "A machine with another version of pairproxy tried. Bring both to one version.",
         Reason.STORE: "The other machine could not store this one; its screen says why. Nothing is kept.",
         Reason.CARD: "The code was right, but one machine does not accept the other's certificate; the other "

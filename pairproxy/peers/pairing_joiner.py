@@ -129,7 +129,7 @@ def _sentence(failed: Failed, candidate: Candidate) -> str:
         return f"{candidate} says that the code is wrong{left}. {then}"
     sentences = {
         Reason.BUSY: "is busy with somebody else's try. Try again in a few seconds.",
-        Reason.CLOSED: "no longer takes this code: it was used, or tried too often. Make a new one.",
+        Reason.CLOSED: "no longer takes this code: it was used, or tried too often. Make a new one there.",
         Reason.VERSION: "runs another version of pairproxy. Bring both to one version and pair again.",
         Reason.CARD: "does not accept this machine's certificate. Bring both to one version of pairproxy and "
         "pair again.",

@@ -49,7 +49,7 @@ def test_wrong_codes_are_told_on_both_screens_and_make_the_code_void(tmp_path: P
             assert joined.stderr.count(f"says that the code is wrong ({left})") == 1
             assert "Not paired; nothing was stored" in joined.stderr
             assert ("Make a new one there." in joined.stderr) == (left == "0 tries left")
-            pair.until(rf"A wrong code was tried; someone else may be answering.* \({left}\)")
+            pair.until(rf"A wrong code was tried: it was mistyped, or somebody else .* \({left}\)")
         assert pair.ended() == 1
         assert "tried three times without success, so it is void" in pair.said
     late = here("join", code, "--at", place, "--home", ben)
