@@ -35,7 +35,8 @@ from pairproxy.proxy.peer_port import PeerPort
 from pairproxy.proxy.server import Port
 from pairproxy.security import tls
 from pairproxy.security.identity import Identity
-from pairproxy.security.trust import PeerRecord, TrustStore
+from pairproxy.security.peer_record import PeerRecord
+from pairproxy.security.trust import TrustStore
 
 _log = logging.getLogger(__name__)
 

@@ -16,7 +16,8 @@ from pairproxy.core.errors import PairproxyError
 from pairproxy.peering import bind_peer_port
 from pairproxy.proxy.listening import all_or_none
 from pairproxy.security.identity import Identity, load_or_create
-from pairproxy.security.trust import PeerRecord, Trust, TrustStore
+from pairproxy.security.peer_record import PeerRecord
+from pairproxy.security.trust import Trust, TrustStore
 from tests.support.peering import GET_STATE, call, names_up, paired, rights, until
 from tests.support.running import run_async
 from tests.test_daemon import SETTINGS, daemon_of, running

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pairproxy.config import Settings
     from pairproxy.peers.pairing import Exchange, Granted, Me, Report
-    from pairproxy.security.trust import PeerRecord
+    from pairproxy.security.peer_record import PeerRecord
 
 REACH_S = 10.0  # for the daemons to find each other: 0.3 s at the address just used, 3 s by mDNS alone
 _POLL_S = 0.2
@@ -72,8 +72,9 @@ def prepare(home: Path, *, one_way: bool, slots: int | None, models: list[str] |
     from pairproxy.peers.pairing import Granted, Me
     from pairproxy.security.identity import load_or_create
     from pairproxy.security.pairing_cards import own_card
+    from pairproxy.security.peer_record import printable
     from pairproxy.security.private_files import remove_private, write_private
-    from pairproxy.security.trust import TrustStore, printable
+    from pairproxy.security.trust import TrustStore
 
     logging.getLogger("zeroconf").setLevel(logging.CRITICAL)  # odd packets of others are nothing to tell here
     config = home / "config.toml"
@@ -191,7 +192,7 @@ async def count_down(seconds: float) -> None:
 
 def _check(granted: "Granted") -> None:
     from pairproxy.core.errors import ConfigError
-    from pairproxy.security.trust import MOST_PATTERNS, PATTERN_CHARACTERS, are_patterns
+    from pairproxy.security.peer_record import MOST_PATTERNS, PATTERN_CHARACTERS, are_patterns
 
     if not are_patterns(granted.models):
         raise ConfigError(

@@ -14,7 +14,7 @@ from pairproxy.cli.trusting import NOBODY, share, store_of
 
 if TYPE_CHECKING:
     from pairproxy.api.schema import NodeStatus
-    from pairproxy.security.trust import PeerRecord
+    from pairproxy.security.peer_record import PeerRecord
 
 TITLES = ("peer", "id", "state", "may use this machine", "this may use it", "address", "paired")
 

@@ -9,7 +9,7 @@ from pairproxy.cli.options import Home, Json, home_or_default, plain
 from pairproxy.cli.trusting import Models, Slots, found_in, named, share
 
 if TYPE_CHECKING:
-    from pairproxy.security.trust import PeerRecord
+    from pairproxy.security.peer_record import PeerRecord
 
 MayUseMe = Annotated[
     bool | None,

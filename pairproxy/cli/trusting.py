@@ -9,7 +9,8 @@ import typer
 from pairproxy.cli.options import plain
 
 if TYPE_CHECKING:
-    from pairproxy.security.trust import PeerRecord, TrustStore
+    from pairproxy.security.peer_record import PeerRecord
+    from pairproxy.security.trust import TrustStore
 
 Slots = Annotated[int | None, typer.Option(min=1, help="Slots of this machine that it may hold at once.")]
 Models = Annotated[

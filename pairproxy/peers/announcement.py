@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pairproxy.core.documents import PROTOCOL
-from pairproxy.security.trust import printable
+from pairproxy.security.peer_record import printable
 
 SERVICE = "_pairproxy._tcp.local."
 SPOKEN = str(PROTOCOL)

@@ -21,7 +21,7 @@ from pairproxy.peers.announcement import FORGET_S, HINT_CHARACTERS
 from pairproxy.peers.exchange import needs_update
 from pairproxy.peers.link import PeerLink
 from pairproxy.peers.remembered import AddressMemory
-from pairproxy.security.trust import PeerRecord
+from pairproxy.security.peer_record import PeerRecord
 from pairproxy.upstreams import Upstream
 
 MAX_UNPAIRED = 64  # announcements of strangers that status can show

@@ -19,7 +19,8 @@ from pairproxy.peers.announcement import CLOUD_METADATA
 from pairproxy.peers.pairing_frames import STEP_S, end, host_of, linger, read_frame, write_frame
 from pairproxy.security.identity import Identity
 from pairproxy.security.pairing_cards import Card, CardCase
-from pairproxy.security.trust import MOST_ADDRESSES, PeerRecord, TrustStore
+from pairproxy.security.peer_record import MOST_ADDRESSES, PeerRecord
+from pairproxy.security.trust import TrustStore
 
 REPORT_S = 15.0  # for the other's report: its daemon is given 10 s to reach this one
 FLOOR_S = 0.05  # each step takes so long at least: SPAKE2's arithmetic is not constant-time (5 to 15 ms)

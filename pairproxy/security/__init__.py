@@ -5,7 +5,8 @@
     identity           this node's key, certificate and device id
       |- certificates  the one profile: how a certificate is made and checked
       `- private_files 0600 from birth, whole or not at all
-    trust              the paired peers, believed by their exact certificates, and what each may do here
+    trust              the paired peers, believed by their exact certificates
+      |- peer_record   what is known of one, and what it may have here
       `- forgotten     those that were peers: never believed, and told so
     tls                contexts for mutual TLS 1.3 between peers
     pairing            codes and tokens, the exchange of keys, the ciphers (peers.pairing runs it)

@@ -14,8 +14,8 @@ from pairproxy.core.errors import StoreError
 from pairproxy.core.models import NodeId
 from pairproxy.security.certificates import MOST_BYTES, check_profile
 from pairproxy.security.identity import FILE_BYTES, Identity
+from pairproxy.security.peer_record import MOST_ADDRESSES
 from pairproxy.security.private_files import read_private
-from pairproxy.security.trust import MOST_ADDRESSES
 
 _POSSESSION = b"pairproxy/1 possession"
 _MOST_HOST = 64  # characters of an address: IPv6 with a zone

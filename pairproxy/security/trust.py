@@ -5,7 +5,6 @@ say where to try, never whom to believe. A peer that was forgotten gets nothing 
 """
 
 import contextlib
-import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,9 +14,8 @@ import msgspec
 
 from pairproxy.core.errors import StoreError
 from pairproxy.core.models import NodeId
-from pairproxy.security.certificates import check_profile
 from pairproxy.security.forgotten import Forgotten, read_forgotten, write_forgotten
-from pairproxy.security.identity import short_id
+from pairproxy.security.peer_record import PeerRecord, checked
 from pairproxy.security.private_files import (
     ensure_private_directory,
     exclusive,
@@ -27,33 +25,8 @@ from pairproxy.security.private_files import (
 )
 
 MOST_PEERS = 256  # people pair machines by hand; one reads a state document of each every second
-MOST_ADDRESSES = 16  # of one peer: a few networks at home and at work, with IPv4 and IPv6
-NAME_CHARACTERS = 64
-MOST_PATTERNS = 64  # of models that a peer may use
-PATTERN_CHARACTERS = 256  # as long as the longest name of a model
 LOCK_FILE = "trust.lock"
 _FILE_BYTES = 64 * 1024
-_HOST_AND_PORT = re.compile(
-    r"(?: \[ [0-9A-Fa-f:.]{2,45} (?:%[\w.-]{1,32})? \] | [\w.-]{1,253} ) : ([0-9]{1,5})",
-    re.ASCII | re.VERBOSE,
-)
-
-
-class PeerRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One paired peer. ``certificate`` is DER, base64 in the file; ``addresses`` are host:port, newest first.
-
-    Unknown fields are refused: a right taken away by a newer version must not come back in an older one.
-    """
-
-    node: NodeId
-    name: str
-    certificate: bytes
-    may_use_me: bool
-    i_may_use: bool
-    addresses: tuple[str, ...] = ()
-    slots: int | None = None  # of this node that it may hold at once; None: peers.max_slots decides
-    models: tuple[str, ...] = ()  # that it may use here, * and ? stand for text; (): all
-    paired_at: int = 0  # seconds since 1970 by this machine's clock, for people; 0: nobody knows
 
 
 class TrustNews(NamedTuple):
@@ -151,17 +124,17 @@ class TrustStore:
         profile or is not the node's, if the node is ourselves, if the table is full or the file cannot be
         written.
         """
-        checked = self._checked(record)
-        if not checked.paired_at:
-            checked = msgspec.structs.replace(checked, paired_at=int(time.time()))
+        kept = checked(record, self._own)
+        if not kept.paired_at:
+            kept = msgspec.structs.replace(kept, paired_at=int(time.time()))
         with self._changing():
-            if checked.node not in self._by_node and len(self._by_node) >= MOST_PEERS:
+            if kept.node not in self._by_node and len(self._by_node) >= MOST_PEERS:
                 raise StoreError(f"There are {MOST_PEERS} paired peers already. Forget one, then pair again.")
-            self._keep(checked)
-            if checked.node in self._forgotten:
-                write_forgotten(self._home, [one for one in self.forgotten() if one.node != checked.node])
+            self._keep(kept)
+            if kept.node in self._forgotten:
+                write_forgotten(self._home, [one for one in self.forgotten() if one.node != kept.node])
             self.reload()
-        return checked
+        return kept
 
     def change(self, node: NodeId, change: Callable[[PeerRecord], PeerRecord]) -> PeerRecord:
         """Keep what ``change`` makes of a peer's record; returns it.
@@ -172,10 +145,10 @@ class TrustStore:
             record = self._by_node.get(node)
             if record is None:
                 raise StoreError("That machine is no longer paired. See `pairproxy peers`.")
-            checked = self._checked(change(record))
-            self._keep(checked)
+            kept = checked(change(record), self._own)
+            self._keep(kept)
             self.reload()
-        return checked
+        return kept
 
     def forget(self, node: NodeId) -> bool:
         """Believe ``node`` no longer, at once; says if it was a peer. Raises StoreError if its file stays."""
@@ -225,7 +198,7 @@ class TrustStore:
         if content is None:
             return None
         try:
-            record = self._checked(msgspec.json.decode(content, type=PeerRecord))
+            record = checked(msgspec.json.decode(content, type=PeerRecord), self._own)
             if file != self._file(record.node):
                 raise StoreError("It lies under another node's name.")
         except (msgspec.DecodeError, RecursionError):
@@ -234,41 +207,5 @@ class TrustStore:
             raise StoreError(f"{file} cannot be used. {error} Or remove the file.") from None
         return record
 
-    def _checked(self, record: PeerRecord) -> PeerRecord:
-        if check_profile(record.certificate) != record.node:
-            raise StoreError("The certificate belongs to another device id. Pair with that machine again.")
-        if record.node == self._own:
-            raise StoreError("That is this machine itself. Pair with another one.")
-        if len(record.addresses) > MOST_ADDRESSES or not all(map(_is_address, record.addresses)):
-            raise StoreError(f"The addresses are not up to {MOST_ADDRESSES} times host:port. Correct them.")
-        if record.slots is not None and record.slots < 1:
-            raise StoreError(
-                "A peer that may use this machine has one slot at least. Or take the right away."
-            )
-        if not are_patterns(record.models):
-            raise StoreError(
-                f"The models are not up to {MOST_PATTERNS} names of up to {PATTERN_CHARACTERS} characters,"
-                " in which * and ? stand for text. Correct them."
-            )
-        return msgspec.structs.replace(record, name=printable(record.name) or short_id(record.node))
-
-
-def printable(text: str) -> str:
-    """``text`` without control, invisible and direction-changing characters, 64 characters at most."""
-    return "".join(character for character in text[: 4 * NAME_CHARACTERS] if character.isprintable())[
-        :NAME_CHARACTERS
-    ].strip()
-
 
 _OTHERS_CHANGE = "Another pairproxy command changes the peers at this moment. Try again when it is done."
-
-
-def are_patterns(models: tuple[str, ...]) -> bool:
-    """Whether these can be the models of a peer: printable, no longer than a name, and not too many."""
-    are_names = all(0 < len(one) <= PATTERN_CHARACTERS and one.isprintable() for one in models)
-    return are_names and len(models) <= MOST_PATTERNS
-
-
-def _is_address(text: str) -> bool:
-    match = _HOST_AND_PORT.fullmatch(text)
-    return match is not None and 0 < int(match[1]) < 65536

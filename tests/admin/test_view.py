@@ -11,7 +11,7 @@ from pairproxy.core.models import ModelName, NodeId
 from pairproxy.peers.book import PeerBook
 from pairproxy.security import tls
 from pairproxy.security.identity import Identity, load_or_create
-from pairproxy.security.trust import PeerRecord
+from pairproxy.security.peer_record import PeerRecord
 from tests.core.told import GPU, SLOW, A, M, Told, ask, document, report
 
 

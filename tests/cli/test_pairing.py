@@ -5,7 +5,7 @@ import pytest
 from pairproxy.cli.pairing import connection, namesakes
 from pairproxy.core.models import NodeId
 from pairproxy.peers.pairing import Report
-from pairproxy.security.trust import PeerRecord
+from pairproxy.security.peer_record import PeerRecord
 from tests.support.command import pairproxy
 from tests.support.daemons import Daemons, settings, until
 from tests.support.pairing import Command

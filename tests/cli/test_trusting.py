@@ -7,7 +7,8 @@ import pytest
 from pairproxy.cli.trusting import NOBODY, found_in, named, share, store_of
 from pairproxy.core.errors import StoreError
 from pairproxy.security.identity import Identity, load_or_create
-from pairproxy.security.trust import PeerRecord, TrustStore
+from pairproxy.security.peer_record import PeerRecord
+from pairproxy.security.trust import TrustStore
 
 
 def befriend(home: Path, peer: Identity, name: str) -> None:

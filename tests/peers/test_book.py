@@ -15,7 +15,7 @@ from pairproxy.peers.own_addresses import OwnAddress
 from pairproxy.peers.remembered import AddressMemory
 from pairproxy.security import tls
 from pairproxy.security.identity import load_or_create
-from pairproxy.security.trust import PeerRecord
+from pairproxy.security.peer_record import PeerRecord
 
 
 @pytest.fixture

@@ -18,8 +18,9 @@ from pairproxy.core.models import ModelName
 from pairproxy.peers.addresses import Address
 from pairproxy.peers.remembered import AddressMemory
 from pairproxy.security.identity import Identity, load_or_create, reset
+from pairproxy.security.peer_record import PeerRecord
 from pairproxy.security.private_files import sweep
-from pairproxy.security.trust import PeerRecord, TrustStore
+from pairproxy.security.trust import TrustStore
 from pairproxy.speeds import FILE as SPEEDS
 from pairproxy.speeds import KeptFile, SpeedStore
 from tests.support.failing_disk import every_fault

@@ -12,8 +12,9 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from pairproxy.core.errors import StoreError
 from pairproxy.core.models import NodeId
 from pairproxy.security.identity import Identity, load_or_create
+from pairproxy.security.peer_record import PeerRecord
 from pairproxy.security.tls import ALPN, client_context, peer_certificate, server_context, trust_certificate
-from pairproxy.security.trust import PeerRecord, TrustStore
+from pairproxy.security.trust import TrustStore
 from tests.support.certificates import Key, as_identity, der, forge
 from tests.support.tls_port import DEADLINE_S, Listener, ask, assert_refused, bare_client
 

@@ -14,7 +14,8 @@ from random import Random
 from pairproxy.api.client import NoDaemon
 from pairproxy.core.errors import PairproxyError
 from pairproxy.security.identity import load_or_create
-from pairproxy.security.trust import PeerRecord, TrustStore
+from pairproxy.security.peer_record import PeerRecord
+from pairproxy.security.trust import TrustStore
 from tests.support.cutting import Cable
 from tests.support.daemons import Daemons, Node, settings, until
 

@@ -12,7 +12,8 @@ from pairproxy.api.schema import DaemonFile
 from pairproxy.core.models import NodeId
 from pairproxy.security import tls
 from pairproxy.security.identity import Identity, load_or_create
-from pairproxy.security.trust import PeerRecord, TrustStore
+from pairproxy.security.peer_record import PeerRecord
+from pairproxy.security.trust import TrustStore
 from tests.support.raw_client import RawClient, request
 
 

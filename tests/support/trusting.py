@@ -3,7 +3,8 @@
 import msgspec
 
 from pairproxy.security.identity import Identity
-from pairproxy.security.trust import PeerRecord, TrustStore
+from pairproxy.security.peer_record import PeerRecord
+from pairproxy.security.trust import TrustStore
 
 
 def record_of(identity: Identity, **changes: object) -> PeerRecord:

@@ -18,8 +18,9 @@ from pairproxy.api.client import NoDaemon, get_status, read_daemon_file
 from pairproxy.api.schema import DaemonFile, Status
 from pairproxy.core.errors import EngineUnavailable
 from pairproxy.security.identity import load_or_create
+from pairproxy.security.peer_record import PeerRecord
 from pairproxy.security.private_files import write_private
-from pairproxy.security.trust import PeerRecord, TrustStore
+from pairproxy.security.trust import TrustStore
 
 READY_S = 60.0  # start, load the model, measure it, find each other: about 3 s on two idle cores
 STOP_S = 5.0  # after SIGTERM; nothing runs any more when the demo stops its nodes
