@@ -160,8 +160,6 @@ class _Storm(World):
                 self._ended(life, name, type(error).__name__)
             case BreakOff(attempt, error):
                 self.soon(0.0, partial(self._break_off, life, attempt, error))
-            case _:
-                pass
 
     def _send(self, life: Life, attempt: AttemptId, place: Place, at: float) -> None:
         if attempt.request not in life.guests:
