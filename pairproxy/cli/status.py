@@ -16,12 +16,12 @@ MOST_SEEN = 8  # of the nodes that are not paired, in a network of many
 MOST_RUNNING = 8  # requests that are listed: a screen has some 24 lines
 LATE_S = 1.0  # a heartbeat: peers begin to see that something is wrong here
 LEFT = frozenset(("node", "engine", "model", ""))
-FOUND_BY = {  # NodeStatus.found_by in a person's words: how its address came to be known
-    "mdns": "found by mDNS",
-    "static": "found by peers.static",
-    "inbound": "found by its call",
-    "remembered": "found where it was before",
-    "pairing": "found where it was paired",
+FOUND_BY = {  # NodeStatus.found_by in a person's words, short: a row has 80 characters
+    "mdns": "via mDNS",
+    "static": "via peers.static",
+    "inbound": "via its own call",
+    "remembered": "via last address",
+    "pairing": "via pairing",
 }
 
 

@@ -81,7 +81,7 @@ def test_it_shows_every_node_with_its_engine_and_speed(live: list[Node]) -> None
     (own,) = [line for line in table.splitlines() if line.split()[:1] == ["A"]]
     (other,) = [line for line in table.splitlines() if line.split()[:1] == ["B"]]
     assert ("paced:1b" in own, "0/1" in own, "this machine" in own) == (True, True, True)
-    assert ("paced:1b" in other, "found by mDNS" in other) == (True, True)
+    assert ("paced:1b" in other, "via mDNS" in other) == (True, True)
     assert re.search(r"0 running, 0 waiting, (\d+) ended \(\1 done\)", table)
 
 
@@ -197,7 +197,7 @@ def test_why_a_peer_is_down_stands_below_the_table() -> None:
     )
     assert [_rows(node)[0][-1] for node in found.nodes] == [
         "this machine",
-        "found where it was paired",
+        "via pairing",
         "down",
     ]
     assert _summary(found).splitlines()[1:] == ["box is down: it was stopped"]
