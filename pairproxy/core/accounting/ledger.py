@@ -11,6 +11,8 @@ How a request ends, and what the record says:
 AttemptFailed and ReplyBroken end an attempt, not the request: the commands they led to say how it goes on.
 """
 
+import heapq
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -35,10 +37,11 @@ LIMIT_RECORDS = 4096  # about 1 kB each; an agent job is tens of requests, so th
 LIMIT_OPEN = 4096  # far above a full queue (256) and all slots of a cluster: reached only by a fault
 LIMIT_DECISIONS = 512  # requests, the last ones; a decision among ten places is about 3 kB
 LIMIT_BLOCKS = 262_144  # of prompts' hashes, about 40 bytes each: the last 17 million tokens of prompts
+GUESTS_PART = 4  # a fourth of each, in addition, for peers' requests: they must not push out this node's own
 
 
 class Ledger:
-    """One record per request that ended, the last ``limit_records`` of them.
+    """One record per request that ended: the last ``limit_records`` of this node's, fewer of its guests'.
 
     The last LIMIT_DECISIONS of them say how their places were chosen, and the last ones with LIMIT_BLOCKS
     blocks together how their prompts begin. ``overlooked`` counts the arrivals it did not follow: an id that
@@ -54,18 +57,18 @@ class Ledger:
         limit_blocks: int = LIMIT_BLOCKS,
     ) -> None:
         self.overlooked = 0
-        self._limits = limit_records, limit_open, limit_decisions, limit_blocks
+        self._limit_open = limit_open
         self._open: dict[RequestId, OpenRequest] = {}
-        self._records: dict[int, RequestRecord] = {}  # by their number, counted from 0; never a gap
-        self._next = 0
-        self._undecided = 0  # the first record that still has its decisions
-        self._bare = 0  # the first record that still has its prefix
-        self._blocks = 0
+        limits = limit_records, limit_decisions, limit_blocks
+        self._own = _Shelf(*limits)
+        self._guests = _Shelf(*(max(limit // GUESTS_PART, 1) for limit in limits))
+        self._ended = 0
 
     @property
     def records(self) -> tuple[RequestRecord, ...]:
         """Requests that ended, the earliest end first."""
-        return tuple(self._records.values())
+        both = heapq.merge(self._own.records.items(), self._guests.records.items(), key=lambda one: one[0])
+        return tuple(record for _, record in both)
 
     @property
     def open_requests(self) -> int:
@@ -74,7 +77,7 @@ class Ledger:
 
     def find(self, request: RequestId) -> RequestRecord | None:
         """The latest record of a request; None if it is open, unknown or no longer kept."""
-        return next((record for record in reversed(self._records.values()) if record.id == request), None)
+        return next((record for record in reversed(self.records) if record.id == request), None)
 
     def is_open(self, request: str) -> bool:
         """Whether the id, or the beginning of one, is that of a request that has not ended."""
@@ -113,7 +116,7 @@ class Ledger:
         return None
 
     def _open_request(self, at: float, request: Request) -> RequestId | None:
-        if request.id in self._open or len(self._open) >= self._limits[1]:
+        if request.id in self._open or len(self._open) >= self._limit_open:
             self.overlooked += 1
             return request.id
         self._open[request.id] = OpenRequest(request, at)
@@ -155,28 +158,44 @@ class Ledger:
         self._keep(opened.close(at, outcome, usage or Usage(), said))
 
     def _keep(self, record: RequestRecord) -> None:
-        """Put down a record; what is too much of the older ones is let go."""
-        limit_records, _, limit_decisions, limit_blocks = self._limits
-        self._records[self._next] = record
-        self._next += 1
+        shelf = self._own if record.origin is None else self._guests
+        shelf.put(self._ended, record)
+        self._ended += 1
+
+
+class _Shelf:
+    """Records by the order in which they ended; what is too much of the older ones is let go."""
+
+    def __init__(self, limit_records: int, limit_decisions: int, limit_blocks: int) -> None:
+        self.records: dict[int, RequestRecord] = {}
+        self._limits = limit_records, limit_decisions, limit_blocks
+        self._decided: deque[int] = deque()  # the records that still have their decisions
+        self._prefixed: deque[int] = deque()  # those that still have their prefix
+        self._blocks = 0
+
+    def put(self, number: int, record: RequestRecord) -> None:
+        """Put down the next record."""
+        limit_records, limit_decisions, limit_blocks = self._limits
+        self.records[number] = record
+        self._decided.append(number)
+        self._prefixed.append(number)
         self._blocks += len(record.prefix)
-        while self._next - self._undecided > limit_decisions:
-            self._strip_decisions(self._undecided)
-            self._undecided += 1
-        while self._blocks > limit_blocks or self._next - self._bare > limit_records:
-            self._strip_prefix(self._bare)
-            self._bare += 1
-        self._records.pop(self._next - 1 - limit_records, None)
+        if len(self._decided) > limit_decisions:
+            self._strip_decisions(self._decided.popleft())
+        while self._blocks > limit_blocks or len(self._prefixed) > limit_records:
+            self._strip_prefix(self._prefixed.popleft())
+        if len(self.records) > limit_records:
+            del self.records[next(iter(self.records))]
 
     def _strip_decisions(self, number: int) -> None:
-        if (record := self._records.get(number)) is not None:
+        if (record := self.records.get(number)) is not None:
             bare = tuple(replace(attempt, decision=None) for attempt in record.attempts)
-            self._records[number] = replace(record, attempts=bare)
+            self.records[number] = replace(record, attempts=bare)
 
     def _strip_prefix(self, number: int) -> None:
-        if (record := self._records.get(number)) is not None and record.prefix:
-            self._blocks -= len(record.prefix)
-            self._records[number] = replace(record, prefix=())
+        record = self.records[number]
+        self._blocks -= len(record.prefix)
+        self.records[number] = replace(record, prefix=())
 
 
 def _outcome_of(error: PairproxyError) -> Outcome:
