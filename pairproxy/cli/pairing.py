@@ -127,6 +127,8 @@ async def settle(machine: Machine, exchange: "Exchange", as_json: bool) -> None:
         return
     for line in connection(plain(record.name), machine.peer_port, mine, theirs):
         typer.echo(line)
+    if not mine.has_daemon:  # one of another user or --home may run, and look like the right one
+        typer.echo(f"Only a daemon with this home goes by this pairing: {machine.home}")
 
 
 def connection(name: str, port: int, mine: "Report", theirs: "Report | None") -> list[str]:

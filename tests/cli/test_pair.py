@@ -30,7 +30,8 @@ def test_two_commands_pair_two_machines(tmp_path: Path) -> None:
     ((of_ben,), (of_anna,)) = peers_of(anna), peers_of(ben)
     assert (of_ben["name"], of_anna["name"]) == ("ben-ws", "anna-ws")
     assert all(record[right] for record in (of_ben, of_anna) for right in ("may_use_me", "i_may_use"))
-    for text, other in ((pair.said, "ben-ws"), (joined.stdout, "anna-ws")):
+    for text, other, home in ((pair.said, "ben-ws", anna), (joined.stdout, "anna-ws", ben)):
+        assert f"Only a daemon with this home goes by this pairing: {home}" in text
         assert f'Paired with "{other}" (id ' in text
         assert f"{other} may use this machine: yes." in text
         assert f"The owner of {other} can read whatever this machine sends there." in text
