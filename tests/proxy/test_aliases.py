@@ -5,10 +5,11 @@ import json
 import pytest
 
 from pairproxy.core.models import Replica
-from tests.proxy.test_peer_port import OURS, call
+from tests.proxy.test_peer_port import OURS
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import FakeEngine
 from tests.support.node import MODEL, Node, identity, node_before
+from tests.support.peer_calls import call
 from tests.support.raw_client import RawClient, RawReply, request
 from tests.support.running import run_async
 
