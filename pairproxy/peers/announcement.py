@@ -25,7 +25,7 @@ LOWEST_PORT = 1024  # nodes have no privileged port; no packet makes us call on 
 _HINT = re.compile(r"[A-Z2-7]{8}")
 _VERSION = re.compile(r"[0-9]{1,4}")
 _NOWHERE = tuple(map(ipaddress.ip_network, ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3")))
-CLOUD_METADATA = ipaddress.ip_address("169.254.169.254")  # it tells secrets; no machine of a LAN
+_CLOUD_METADATA = ipaddress.ip_address("169.254.169.254")  # it tells secrets; no machine of a LAN
 _V6_UNICAST = tuple(map(ipaddress.ip_network, ("2000::/3", "fc00::/7", "fe80::/10")))
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -179,7 +179,7 @@ def dialable(text: str, port: int, reader: Reader) -> Address | None:
     if reader.allow_loopback:
         return address if address.is_loopback else None
     if isinstance(address, ipaddress.IPv4Address):
-        is_nowhere = address == CLOUD_METADATA or any(address in network for network in _NOWHERE)
+        is_nowhere = address == _CLOUD_METADATA or any(address in network for network in _NOWHERE)
         return None if is_nowhere else address
     return _dialable_v6(address, zone)
 

@@ -5,7 +5,6 @@ Which message comes when is core.handshake's; how it looks on the wire is pairin
 
 import asyncio
 import contextlib
-import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from pairproxy.core.errors import StoreError
 from pairproxy.core.handshake import Host, Joiner
 from pairproxy.core.handshake_steps import Failed, Reason, Send, Settled, Steps, Store, Told, Undo
 from pairproxy.peers.addresses import joined
-from pairproxy.peers.announcement import CLOUD_METADATA
+from pairproxy.peers.announcement import Reader, dialable
 from pairproxy.peers.pairing_frames import STEP_S, end, host_of, linger, read_frame, write_frame
 from pairproxy.security.identity import Identity
 from pairproxy.security.pairing_cards import Card, CardCase
@@ -240,15 +239,6 @@ def _addresses(hosts: tuple[str, ...], port: int, is_on_loopback: bool) -> tuple
     """host:port for the record; addresses that lead nowhere, or to this machine, are left out."""
     if not port:
         return ()  # it is not known yet: discovery will tell
-    good = dict.fromkeys(host for host in hosts if _is_somewhere(host, is_on_loopback))
+    reader = Reader("", 0, allow_loopback=is_on_loopback)
+    good = dict.fromkeys(str(found) for host in hosts if (found := dialable(host, port, reader)))
     return tuple(joined(host, port) for host in good)[:MOST_ADDRESSES]
-
-
-def _is_somewhere(host: str, is_on_loopback: bool) -> bool:
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    if address.is_loopback or is_on_loopback:
-        return address.is_loopback and is_on_loopback
-    return not (address.is_unspecified or address.is_multicast or address == CLOUD_METADATA)

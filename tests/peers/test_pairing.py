@@ -185,7 +185,7 @@ def test_a_side_that_leaves_before_its_report_says_nothing(table: Table) -> None
 
 MET = "10.0.0.9:11634"
 MANY = [f"10.0.1.{number}" for number in range(16)]
-NOWHERE = ("127.0.0.1", "::1", "0.0.0.0", "224.0.0.1", "169.254.169.254", "name", "")
+NOWHERE = ("127.0.0.1", "::1", "0.0.0.0", "224.0.0.1", "240.0.0.1", "fe80::1", "169.254.169.254", "name", "")
 
 
 @pytest.mark.parametrize(
