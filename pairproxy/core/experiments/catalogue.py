@@ -4,10 +4,9 @@ from pairproxy.core.experiments import accounting, agents, bursts, faults, loads
 from pairproxy.core.experiments.protocol import storm
 from pairproxy.core.experiments.setup import Setup
 from pairproxy.core.experiments.verdicts import Case, Measured, Target
+from pairproxy.core.experiments.weather import IDLE_LIMIT_S, STARVE_LIMIT_S
 
 STORM_EVENTS = 10_000  # of one seed: a hundred seeds are a million
-IDLE_S = 1.1  # for which a slot may stay free while somebody wants it
-STARVING_S = 10.0  # after which an origin must have got a slot while others got theirs
 
 
 def _storm(seed: int, _: Setup) -> Measured:
@@ -27,8 +26,8 @@ STORM = Case(
     _storm,
     (
         Target("rules broken", "max", at_most=0.0, is_hard=True),
-        Target("idle_s", "max", at_most=IDLE_S),
-        Target("waited_s", "max", at_most=STARVING_S),
+        Target("idle_s", "max", at_most=IDLE_LIMIT_S),
+        Target("waited_s", "max", at_most=STARVE_LIMIT_S),
         Target("refused", "mean", at_most=0.05),
     ),
     seeds=10,
