@@ -7,6 +7,7 @@ import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
@@ -89,6 +90,7 @@ class Port:
         self._kept = kept
         self._descriptors = Descriptors()
         self._room = Room(most or limits.connections, lambda: self._descriptors.free() < SHORT)
+        self._most_head = limits.header_bytes
         self._handling = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -197,6 +199,8 @@ class Port:
             if isinstance(connection, Connection):
                 self._room.work(connection)
                 connection.fail_broken_body()
+                if _head_bytes(request) > self._most_head:  # aiohttp's limit is for each of 128 lines
+                    return connection.handle_error(request, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
             return await self._handler(request)
         except ConnectionError:
             raise  # the client left
@@ -210,3 +214,7 @@ class Port:
             self._handling -= 1
             if not self._handling:
                 self._idle.set()
+
+
+def _head_bytes(request: web.BaseRequest) -> int:
+    return len(request.raw_path) + sum(len(name) + len(value) for name, value in request.raw_headers)

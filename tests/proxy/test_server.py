@@ -208,6 +208,21 @@ def test_a_large_header_is_fine_up_to_its_limit() -> None:
     run_async(main())
 
 
+def test_a_head_has_a_limit_in_all() -> None:
+    """A hundred headers that are fine each are eight megabytes; the engine hears nothing of them."""
+    many = tuple(f"X-Trace-{number}: {'a' * 1000}" for number in range(80))
+
+    async def main() -> None:
+        async with node_before(echo) as (node, engine):
+            for count, status in ((40, 200), (80, 431)):
+                async with await RawClient.open(node.port) as client:
+                    reply = await client.ask(request("GET /x HTTP/1.1", None, *many[:count]))
+                    assert reply.status == status
+            assert len(engine.requests) == 1
+
+    run_async(main())
+
+
 def test_small_packets_are_not_held_back() -> None:
     """Chunks of a stream leave at once: Nagle's algorithm is off towards the client."""
 
