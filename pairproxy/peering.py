@@ -13,7 +13,7 @@ from typing import Any
 from pairproxy.api.schema import TrustChanged
 from pairproxy.clock import today
 from pairproxy.config import Settings, parse_listen
-from pairproxy.core.errors import PeerNotTrusted, PeerRevoked, UseNotAllowed
+from pairproxy.core.errors import PeerNotTrusted, PeerRevoked, SetupError, UseNotAllowed
 from pairproxy.core.events import NodeForgotten, RightsChanged
 from pairproxy.core.models import EngineId, NodeId, Rights
 from pairproxy.core.residency import Residency
@@ -155,7 +155,11 @@ class Peering:
             for node in (*news.added, *news.changed):
                 self._meet(found.peers[node])
             if found.peers and self.peer_port is None:
-                await self._open_late()
+                try:
+                    await self._open_late()
+                except SetupError as error:  # whoever asked hears it too, but may be gone tomorrow
+                    _log.warning("peers cannot reach this machine: %s", error.sentence)
+                    raise
         return TrustChanged(self._identity.device_id, news.added, news.changed, news.gone)
 
     # --- what changes while the daemon runs -------------------------------------------------------------

@@ -1,6 +1,7 @@
 """A daemon among its peers: what follows from the trust store."""
 
 import asyncio
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -187,3 +188,21 @@ def test_files_that_cannot_be_used_change_nothing(home: Path, carl: Identity) ->
             assert await heard.chunk(reply)
 
     run_async(scene())
+
+
+def test_a_peer_port_that_cannot_open_is_told_in_the_log_too(
+    home: Path, carl: Identity, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Somebody else has the port when the first machine is paired: command and log say who and what to do."""
+
+    async def scene() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            listen = f"127.0.0.1:{other.getsockname()[1]}"
+            taken = msgspec.structs.replace(SETTINGS, peers=PeerSettings(listen=listen, loopback=True))
+            async with running(home, taken):
+                paired(home, carl)
+                with pytest.raises(PairproxyError, match="is taken"):
+                    await asyncio.to_thread(trust_changed, home)
+
+    run_async(scene())
+    assert any("peers cannot reach this machine" in record.message for record in caplog.records)
