@@ -1,6 +1,7 @@
 """Binding the ports, and saying who has one that is taken."""
 
 import errno
+import logging
 import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,9 @@ from pairproxy.api.schema import DaemonFile
 from pairproxy.config import is_loopback, parse_listen
 from pairproxy.core.errors import ConfigError, PortTaken
 from pairproxy.core.models import EngineId, NodeId
+from pairproxy.security.peer_record import printable
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +72,19 @@ def all_or_none() -> Iterator[Keep]:
 def bind(host: str, port: int, how_to_go_on: str) -> list[socket.socket]:
     """Listening sockets for a port: the one asked for, and its IPv6 twin: of loopback, of every address.
 
+    A twin that somebody else has is done without, and said in the log; one of a machine without IPv6 is not.
     Raises PortTaken with who holds the port and ``how_to_go_on``, ConfigError for an address that this
     machine does not have.
     """
-    first = _bind(host, port, how_to_go_on)
-    sockets = [first]
+    sockets = [_bind(host, port, how_to_go_on)]
     twin = _TWINS.get(host)
     if twin is not None and port != 0:
-        with suppress(PortTaken, ConfigError):
-            sockets.append(_bind(twin, port, how_to_go_on))
+        try:
+            sockets.append(_bind(twin, port, _WITHOUT[twin]))
+        except PortTaken as error:
+            _log.warning("%s", error.sentence)
+        except ConfigError:
+            pass
     return sockets
 
 
@@ -109,6 +117,11 @@ _TWINS = {
     "localhost": "::1",  # Node resolves it to ::1 first
     "0.0.0.0": "::",  # two machines with nothing but a cable have link-local IPv6 addresses only
 }
+_WITHOUT = {
+    "::1": "Who calls localhost may reach that one in place of pairproxy, prompts included: see whether it "
+    "is meant to be there, or have your programs call 127.0.0.1.",
+    "::": "Machines that have only IPv6 between them and this one cannot reach it: stop that program.",
+}
 
 
 def _bind(host: str, port: int, how_to_go_on: str) -> socket.socket:
@@ -126,26 +139,26 @@ def _bind(host: str, port: int, how_to_go_on: str) -> socket.socket:
     except OSError as error:
         sock.close()
         if error.errno == errno.EADDRINUSE:
-            raise PortTaken(_taken(port, how_to_go_on)) from None
+            raise PortTaken(_taken(host, port, how_to_go_on)) from None
         raise ConfigError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
     return sock
 
 
-def _taken(port: int, how_to_go_on: str) -> str:
+def _taken(host: str, port: int, how_to_go_on: str) -> str:
     """The sentence for a port that somebody else has."""
-    holder = _holder(port)
+    what = f"Port {port} of {host}" if ":" in host else f"Port {port}"
+    holder = _holder(host, port)
     if holder is None:
-        return f"Port {port} is taken by another program. {how_to_go_on}"
-    who = "a program of another user"
-    if holder.pid is not None:
-        with suppress(psutil.Error):
-            process = psutil.Process(holder.pid)
-            if is_pairproxy(process.cmdline()):
-                who = f"another pairproxy (pid {holder.pid})"
-                return f"Port {port} is taken by {who}. {_OTHER_PORTS}"
-            return f"Port {port} is taken by {process.name()} (pid {holder.pid}). {how_to_go_on}"
-        who = f"pid {holder.pid}"
-    return f"Port {port} is taken by {who}. {how_to_go_on}"
+        return f"{what} is taken by another program. {how_to_go_on}"
+    if holder.pid is None:
+        return f"{what} is taken by a program of another user. {how_to_go_on}"
+    who = f"pid {holder.pid}"
+    with suppress(psutil.Error):
+        process = psutil.Process(holder.pid)
+        if is_pairproxy(process.cmdline()):
+            return f"{what} is taken by another pairproxy ({who}). {_OTHER_PORTS}"
+        who = f"{printable(process.name())} ({who})"
+    return f"{what} is taken by {who}. {how_to_go_on}"
 
 
 def is_pairproxy(command: Sequence[str]) -> bool:
@@ -159,10 +172,15 @@ _OTHER_PORTS = (
 )
 
 
-def _holder(port: int) -> Any:
-    """The connection of psutil that listens on a port, as far as the system tells us."""
+def _holder(host: str, port: int) -> Any:
+    """The connection of psutil that listens there, as far as the system tells us."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with suppress(psutil.Error, OSError):
-        for connection in psutil.net_connections(kind="tcp"):
-            if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port:
-                return connection
+        listening = [
+            one
+            for one in psutil.net_connections(kind="tcp")
+            if one.status == psutil.CONN_LISTEN and one.laddr.port == port
+        ]
+        # One of the other family may be our own; yet "::" can stand for both.
+        return next((one for one in listening if one.family == family), next(iter(listening), None))
     return None

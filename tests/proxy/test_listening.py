@@ -52,8 +52,8 @@ def test_a_port_of_ipv4_is_bound_for_both_families(host: str) -> None:
         close(sockets)
 
 
-def test_a_twin_that_is_taken_does_not_keep_the_port_from_working() -> None:
-    """IPv4's loopback is enough; the other family is a convenience."""
+def test_a_twin_that_is_taken_does_not_keep_the_port_from_working(caplog: pytest.LogCaptureFixture) -> None:
+    """F39: IPv4's loopback is enough; the log names who has the other, for who calls localhost may get it."""
     try:
         taken = bind("::1", 0, "")
     except ConfigError:
@@ -62,6 +62,10 @@ def test_a_twin_that_is_taken_does_not_keep_the_port_from_working() -> None:
         sockets = bind("127.0.0.1", port_of(taken[0]), "")
         assert [sock.family for sock in sockets] == [socket.AF_INET]
         close(sockets)
+        (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+        assert f"Port {port_of(taken[0])} of ::1 is taken by" in said
+        assert f"(pid {os.getpid()})" in said
+        assert "call 127.0.0.1" in said
     finally:
         close(taken)
 
