@@ -8,12 +8,12 @@ import asyncio
 import contextlib
 import errno
 import socket
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 
 from pairproxy.core.errors import PairingFailed, StoreError
 from pairproxy.core.handshake import Host, Invitation
 from pairproxy.core.handshake_steps import Failed, Reason, refusal
+from pairproxy.crowds import gives_way
 from pairproxy.peers.pairing import PREFERRED_PORT, Exchange, Keeping, Me
 from pairproxy.peers.pairing_frames import STEP_S, end, linger, read_frame, write_frame
 from pairproxy.security.pairing import Sealing, Secret, Spake
@@ -97,10 +97,10 @@ class PairingPort:
         task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
 
     def _end_oldest(self) -> None:
-        """Make room at the cost of the address that has most: who connects without end ends its own."""
-        hosts = {task: _host(writer) for task, writer in self._tasks.items() if task is not self._is_on}
-        counts = Counter(hosts.values())
-        oldest = max(hosts, key=lambda task: counts[hosts[task]])  # the first of those
+        """Make room, not at the cost of the one whose turn it is."""
+        oldest = gives_way(
+            {task: _host(writer) for task, writer in self._tasks.items() if task is not self._is_on}
+        )
         self._tasks.pop(oldest).transport.abort()
         oldest.cancel()
 

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from http import HTTPStatus
@@ -14,6 +13,7 @@ from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import QueueFull
+from pairproxy.crowds import gives_way
 from pairproxy.descriptors import LAST, SHORT, Descriptors
 from pairproxy.proxy.connection import Connection, log_fault
 from pairproxy.proxy.room import Room
@@ -163,14 +163,9 @@ class Port:
             await asyncio.sleep(0)  # the next one may be there already; others have their turn first
 
     def _take_in(self, connection: socket.socket, tls: ssl.SSLContext | None, host: str) -> None:
-        """Let a connection begin. Strangers who do not shake hands cost each other their place only.
-
-        The oldest handshake of the address that has most gives way: a peer's takes milliseconds, so nobody
-        waits for those that hang, and who opens thousands a second drives out only its own.
-        """
+        """Let a connection begin. Strangers who do not shake hands cost each other their place only."""
         if tls is not None and len(self._handshakes) >= self._most_handshakes:
-            counts = Counter(self._handshakes.values())
-            oldest = max(self._handshakes, key=lambda one: counts[self._handshakes[one]])  # the first of them
+            oldest = gives_way(self._handshakes)
             del self._handshakes[oldest]
             oldest.cancel()
         work = self._begin(connection, tls)
