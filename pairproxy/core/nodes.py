@@ -39,21 +39,27 @@ class NodeTable:
         self.prefixes = HeardFrom()
         self.stale_s = stale_s
         self._views: dict[NodeId, _View] = {}
-        self._over: dict[NodeId, deque[str]] = {}  # epochs of lives that ended
+        self._over: dict[NodeId, deque[str]] = {}  # epochs of lives taken for over
 
     def report(self, document: StateDocument, at: float) -> bool:
         """Take in a document; False for one that is older than what is known, or of a life that is over.
 
+        Which of two lives is over cannot be seen from their names. What a dead one said may come late, but
+        ends: so the one that is taken for over is heard again when the other was silent for ``stale_s``.
         Engines and replicas whose numbers cannot be reckoned with are left out: a fault of one peer must not
         stop the others.
         """
         known = self._views.get(document.node)
         if not _is_name(document.epoch):
             return False
-        if document.epoch in self._over.get(document.node, ()):
+        over = self._over.setdefault(document.node, deque(maxlen=MOST_LIVES))
+        is_over = document.epoch in over
+        if is_over and known is not None and at < known.received_at + self.stale_s:
             return False
+        if is_over:
+            over.remove(document.epoch)
         if known is not None and known.document.epoch != document.epoch:
-            self._over.setdefault(document.node, deque(maxlen=MOST_LIVES)).append(known.document.epoch)
+            over.append(known.document.epoch)
         elif known is not None and known.document.sequence > document.sequence:
             self.prefixes.take_in_late(_usable(document))
             return False

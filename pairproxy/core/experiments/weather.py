@@ -22,6 +22,7 @@ from pairproxy.core.workload import ENGINE
 
 STARVE_LIMIT_S = 10.0  # no origin waits longer without a slot while others get theirs
 LOST_AFTER_S = 5.0  # of silence a node is gone
+DEAF_LIMIT_S = 10.0  # a peer's present life is known by then: its last one was late and is stale; five beats
 COALESCE_S, PRESSING_S, HEARTBEAT_S = 0.05, 0.002, 1.0  # as the daemon publishes
 LOOK_S = 0.1  # between two looks at what takes time to go wrong
 IDLE_LIMIT_S = 4 * PATIENCE_S + LOOK_S
@@ -64,6 +65,7 @@ class World:
         self.lives: dict[NodeId, Life] = {}
         self._free_since: dict[Place, float] = {}
         self._hungry_since: dict[NodeId, float] = {}
+        self._deaf_since: dict[tuple[NodeId, NodeId], float] = {}
         self.soon(LOOK_S, self._look)
 
     def step(self) -> None:
@@ -176,6 +178,7 @@ class World:
         for life in self.lives.values():
             self.look_for_idle_slots(life, wanted, at)
             self._look_for_hunger(life, at)
+            self._look_for_deafness(life, at)
 
     def _wanted(self) -> set[Place]:
         """Places asked for by somebody who can be heard there: nobody's slot waits for who is cut off."""
@@ -209,3 +212,14 @@ class World:
                 f"{life.id}: {life.scheduler.waiting} requests wait, and none runs, for {hungry_s:.1f} s"
             )
             del self._hungry_since[life.id]
+
+    def _look_for_deafness(self, life: Life, at: float) -> None:
+        """See whether a node knows the present life of each peer that it can hear."""
+        for peer in self.lives.values():
+            pair = life.id, peer.id
+            known = life.scheduler.nodes.epoch(peer.id)
+            if peer is life or known == str(peer.epoch) or self.is_cut(*pair):
+                self._deaf_since.pop(pair, None)
+            elif at - self._deaf_since.setdefault(pair, at) > DEAF_LIMIT_S:
+                self.broke(f"{life.id}: believes {peer.id} to be in life {known}, and not {peer.epoch}")
+                del self._deaf_since[pair]

@@ -25,6 +25,12 @@ def test_no_rule_breaks_in_a_long_storm() -> None:
     assert result.refused <= 0.08 * result.dispatches
 
 
+@pytest.mark.slow
+def test_a_late_word_of_the_last_life_makes_nobody_deaf() -> None:
+    """A node that started anew hears the present life of another first, and then its last one."""
+    assert storm(2235271390, 3_000, 3).broken == []
+
+
 def test_a_storm_is_the_same_again_and_every_request_of_it_ends_once() -> None:
     """What a seed found can be looked at; the ends add up to the requests."""
     result = storm(1, 800)

@@ -7,7 +7,7 @@ import pytest
 from pairproxy.core.commands import Command, Dispatch
 from pairproxy.core.events import RequestArrived
 from pairproxy.core.experiments.lives import Life, Work, request
-from pairproxy.core.experiments.weather import IDLE_LIMIT_S, STARVE_LIMIT_S, World
+from pairproxy.core.experiments.weather import DEAF_LIMIT_S, IDLE_LIMIT_S, STARVE_LIMIT_S, World
 from pairproxy.core.models import NodeId, Place, Rates, RequestId
 from pairproxy.core.workload import ENGINE
 from tests.core.told import A, B
@@ -97,6 +97,19 @@ def test_a_slot_wanted_by_who_cannot_be_heard_is_not_missed(is_cut: bool) -> Non
     world.until(1.5 + 1.2 * IDLE_LIMIT_S)
     missed = [fault for fault in world.result.broken if "a slot is free for" in fault]
     assert bool(missed) is not is_cut
+
+
+def test_who_does_not_know_the_present_life_of_a_peer_is_noticed() -> None:
+    """It could hear it, and does not; behind a cut it may."""
+    world = Calm(A, B)
+    world.until(1.0)
+    world.lives[B].epoch = 2
+    world.odds["lost"] = 1.0
+    world.cut[frozenset((A, B))] = 20.0
+    world.until(20.0)
+    assert world.result.broken == []
+    world.until(20.5 + DEAF_LIMIT_S)
+    assert any("believes b to be in life" in fault for fault in world.result.broken)
 
 
 def test_an_origin_that_gets_nothing_is_noticed() -> None:
