@@ -188,7 +188,7 @@ class Daemon:
         self._peering.follow_settings(settings, _name(settings))
         self._settings = settings
         self._view.name = _name(settings)
-        self._route.shows_headers = settings.debug.headers
+        self._route.shows_headers, self._route.limits = settings.debug.headers, settings.limits
         self._catalogue.is_merged = settings.routing.catalogue == "merged"
         self._dispatcher.tell(RulesChanged(self._clock.now(), settings.rules()))
         logging.getLogger().setLevel(settings.log.level.upper())
@@ -205,7 +205,6 @@ class Daemon:
         file = msgspec.structs.replace(sockets.file(identity.device_id, self._name), token=self._token)
         stack.enter_context(self._speeds)
         self._spawn("loop lag", self._lag.run())
-        self._spawn("settings", restarting("settings", self._reloading.run))
         self._spawn("speeds", restarting("speeds", self._speeds.run))
         tell, now, continues = self._dispatcher.tell, self._clock.now, self._dispatcher.is_continuing
         self._engines.watch(tell, now, self._spawn, self._speeds.knows, continues)
@@ -214,6 +213,7 @@ class Daemon:
         self._view = self._view_of(file)
         await self._open_ports(identity, sockets, self._view, stack)
         self._peering.start(self._spawn, self._tell_peer_port)
+        self._spawn("settings", restarting("settings", self._reloading.run))  # all can follow now
         silent = (
             engine.id for engine in self._engines.engines if self._scheduler.local.get(engine.id) is None
         )

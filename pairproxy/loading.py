@@ -28,9 +28,9 @@ def load(
         tree = _read_toml(file)
     _refuse_unknown_variables(environment)
     for section, values in _from_environment(environment).items():
-        tree[section] = {**tree.get(section, {}), **values}
+        tree[section] = _over(tree.get(section, {}), values)
     for section, values in (flags or {}).items():
-        tree[section] = {**tree.get(section, {}), **values} if isinstance(values, Mapping) else values
+        tree[section] = _over(tree.get(section, {}), values)
     _refuse_unknown_keys(tree, file)
     try:
         settings = msgspec.convert(tree, Settings, strict=False)
@@ -42,6 +42,13 @@ def load(
         raise ConfigError(f"routing.policy: there is no policy {settings.routing.policy!r}. {hint}")
     _refuse_no_places(settings)
     return settings
+
+
+def _over(below: Any, values: Any) -> Any:
+    """A section with ``values`` set in it. One that is none stays, so that the fault is told, not hidden."""
+    if isinstance(values, Mapping) and isinstance(below, Mapping):
+        return {**below, **values}
+    return below if isinstance(values, Mapping) else values
 
 
 def _refuse_no_places(settings: Settings) -> None:

@@ -14,6 +14,7 @@ from pairproxy.cli.demo.cluster import pair
 from pairproxy.config import (
     AdminSettings,
     EngineSettings,
+    Limits,
     NodeSettings,
     PacedSettings,
     PeerSettings,
@@ -23,6 +24,7 @@ from pairproxy.core.errors import ConfigError, EngineUnavailable, PortTaken, Sto
 from pairproxy.daemon import Daemon
 from pairproxy.speeds import FILE as SPEEDS_FILE
 from tests.support.asking import Asker, Got
+from tests.support.fake_engine import eventually
 from tests.support.running import run_async
 
 ENGINE = EngineSettings(
@@ -39,15 +41,19 @@ SETTINGS = Settings(
 SLOW_TO_MEASURE = msgspec.structs.replace(ENGINE, paced=PacedSettings(decode=1.0))
 
 
-def daemon_of(home: Path, settings: Settings = SETTINGS) -> Daemon:
-    """Not started."""
-    return Daemon(settings, home, lambda done, total: None)
+def daemon_of(home: Path, settings: Settings = SETTINGS, changed: Settings | None = None) -> Daemon:
+    """Not started. ``changed``: what it finds when it reads its settings again."""
+    return Daemon(settings, home, lambda done, total: None, lambda: changed or settings)
 
 
 @contextlib.asynccontextmanager
-async def running(home: Path, settings: Settings = SETTINGS) -> AsyncIterator[tuple[Daemon, DaemonFile]]:
-    """A daemon in this process, ready; stopped after the block."""
-    daemon = daemon_of(home, settings)
+async def running(
+    home: Path, settings: Settings = SETTINGS, changed: Settings | None = None
+) -> AsyncIterator[tuple[Daemon, DaemonFile]]:
+    """A daemon in this process, ready; stopped after the block. ``changed``: told while it starts."""
+    daemon = daemon_of(home, settings, changed)
+    if changed is not None:
+        daemon.reread()
     ready: asyncio.Future[DaemonFile] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(daemon.run(ready.set_result), name="daemon")
 
@@ -101,6 +107,26 @@ def test_what_one_life_learned_is_known_in_the_next(home: Path) -> None:
         assert [one["tokens"] for one in kept["lengths"]] == [[3, 5]]
 
     run_async(scene())
+
+
+def test_settings_that_change_while_it_starts_are_followed(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A SIGHUP that comes before it is ready is no fault: it reads them as soon as it can follow them."""
+    caplog.set_level("INFO")
+    changed = msgspec.structs.replace(
+        SETTINGS, node=NodeSettings(name="berta"), limits=Limits(node_stale_s=4.0, header_bytes=9999)
+    )
+
+    async def scene() -> None:
+        async with running(home, changed=changed) as (daemon, file):
+            await eventually(lambda: "in force now: " in caplog.text)
+            assert daemon._route.limits == Limits(node_stale_s=4.0), "what a reply goes by; no other limit"
+            assert (await asyncio.to_thread(get_status, home)).name == "berta"
+            assert (await ask(file, tokens=3)).status == 200
+
+    run_async(scene())
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 def test_its_file_tells_where_it_is_and_only_to_its_owner(home: Path) -> None:

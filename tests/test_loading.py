@@ -42,6 +42,14 @@ def test_the_environment_speaks_lists_and_booleans() -> None:
     assert settings.peers.loopback is True
 
 
+def test_a_section_that_is_none_is_told_also_beside_flags_and_variables(tmp_path: Path) -> None:
+    """`log = "debug"` is a fault of the file, whatever else sets a key of that section."""
+    file = written(tmp_path, 'log = "debug"\n')
+    for environment, flags in (({"PAIRPROXY_LOG_LEVEL": "info"}, {}), ({}, {"log": {"level": "info"}})):
+        with pytest.raises(ConfigError, match=r"log: Expected `object`, got `str`"):
+            load(file, environment, flags)
+
+
 def test_engines_are_read_with_their_own_tables(tmp_path: Path) -> None:
     """An [[engines]] entry may hold the table of the paced engine."""
     file = written(tmp_path, '[[engines]]\nkind = "paced"\nslots = 2\n[engines.paced]\ndecode = 7\n')

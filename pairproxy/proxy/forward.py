@@ -53,7 +53,7 @@ class Route:
 
     upstream: UpstreamOf
     is_peer: Callable[[Place], bool]
-    shows_headers: bool = False  # debug.headers, which may change while requests run
+    shows_headers: bool = False  # debug.headers; like the limits it may change while requests run
     hear_refusal: HearRefusal = lambda node, body: None
     is_up: Callable[[Place], bool] = lambda place: True  # whether its engine answers its node's questions
     limits: Limits = field(default_factory=Limits)
