@@ -27,7 +27,7 @@ from pairproxy.engines.calibrate import (
 )
 from pairproxy.engines.embedded import EmbeddedEngine
 from pairproxy.engines.model_fetch import Progress
-from pairproxy.engines.monitor import EngineMonitor
+from pairproxy.engines.monitor import PROBE_TIMEOUT_S, EngineMonitor
 from pairproxy.engines.verifying import Verifying
 from pairproxy.interfaces import Engine, Tell
 from pairproxy.upstreams import Upstream
@@ -57,7 +57,7 @@ class OwnEngines:
         self._upstreams = {engine.id: Upstream(engine, limits=limits) for engine in self._engines.values()}
         self._warned: set[tuple[EngineId, str]] = set()
         self._seen: set[EngineId] = set()
-        self._measuring: set[EngineId] = set()
+        self._measuring: dict[EngineId, EngineReport | None] = {}  # as it was seen last; None: lost
         self._told = {engine: asyncio.Event() for engine in self._engines}
         self._latest: dict[EngineId, EngineReport] = {}
         self._verifying = Verifying(self.upstream)
@@ -117,14 +117,18 @@ class OwnEngines:
             is_new = report.engine not in self._seen
             self._seen.add(report.engine)
             if is_new and may_be_measured(report) and not is_known(report):
-                self._measuring.add(report.engine)
+                self._measuring[report.engine] = report
                 spawn(f"calibrate {report.engine}", self._measure(report, tell, now))
-            elif report.engine not in self._measuring:
+            elif report.engine in self._measuring:
+                self._measuring[report.engine] = report
+            else:
                 self._tell(report, tell, now)
 
         def lost(engine: EngineId) -> None:
             _log.warning("engine %s no longer answers", engine)
             self._latest.pop(engine, None)
+            if engine in self._measuring:
+                self._measuring[engine] = None
             self._verifying.forget(engine)
             tell(EngineLost(now(), engine))
 
@@ -153,10 +157,12 @@ class OwnEngines:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(2 * TIMEOUT_S if is_own else FOUND_S):
                     await self._calibrate(upstream, report, tell, now)
-        with contextlib.suppress(UpstreamError):  # the monitor will find out, too
-            report = await self._engines[report.engine].probe()  # the measurement may have loaded the model
-            self._tell(report, tell, now)
-        self._measuring.discard(report.engine)
+        with contextlib.suppress(UpstreamError, TimeoutError):  # then as the monitor saw it
+            async with asyncio.timeout(PROBE_TIMEOUT_S):  # the measurement may have loaded the model
+                self._measuring[report.engine] = await self._engines[report.engine].probe()
+        latest = self._measuring.pop(report.engine)
+        if latest is not None:
+            self._tell(latest, tell, now)
         self._told[report.engine].set()
 
     async def _calibrate(

@@ -3,7 +3,6 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,14 +13,10 @@ from pairproxy.core.events import EngineLost, EngineReported, Event, SpeedMeasur
 from pairproxy.core.models import EngineId
 from pairproxy.engines import own as own_module
 from pairproxy.engines.own import OwnEngines
-from tests.support.engine_scripts import json_bytes, json_reply, ollama
-from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, Script, eventually
+from tests.support.engine_scripts import json_reply, ollama
+from tests.support.fake_engine import FakeEngine, eventually
 from tests.support.running import run_async
 
-SAID = {
-    "usage": {"prompt_tokens": 100, "completion_tokens": 24},
-    "timings": {"prompt_n": 100, "prompt_ms": 50.0, "predicted_n": 24, "predicted_ms": 240.0},
-}
 PACED = EngineSettings(kind="paced", slots=2, listen="", paced=PacedSettings(decode=500.0, load_s=0.1))
 
 
@@ -99,79 +94,6 @@ def test_an_engine_that_was_found_is_told_of_and_left_in_peace() -> None:
                 (event,) = reports(told)
                 assert [replica.model for replica, _ in event.report.replicas] == ["m:1b"]
             assert {request.method for request in engine.requests if "chat" in request.path} == set()
-
-    run_async(scene())
-
-
-FRESH = [{"id": number, "is_processing": False} for number in range(2)]
-
-
-def llama_server(slots: Any, *models: str) -> Script:
-    """A llama-server with two slots."""
-    replies = {
-        "/props": {"total_slots": 2, "build_info": "b9000"},
-        "/v1/models": {"data": [{"id": model} for model in models]},
-        "/slots": slots,
-        "/v1/chat/completions": SAID,
-        "/v1/completions": SAID,
-    }
-
-    async def script(request: ParsedRequest, connection: EngineConnection) -> None:
-        await connection.send(json_bytes(replies[request.path]))
-
-    return script
-
-
-@pytest.mark.parametrize(
-    ("slots", "models", "measured"),
-    [
-        (FRESH, ["m:1b"], [1, 2]),
-        ([{**one, "id_task": -1} for one in FRESH], ["m:1b"], [1, 2]),
-        ([FRESH[0], {**FRESH[1], "id_task": 7}], ["m:1b"], []),
-        ([FRESH[0], {**FRESH[1], "is_processing": True}], ["m:1b"], []),
-        (FRESH, ["m:1b", "n:1b"], []),
-        ({"error": {"message": "This server does not support slots endpoint."}}, ["m:1b"], []),
-        ([], ["m:1b"], []),
-    ],
-)
-def test_a_llama_server_is_measured_if_nobody_has_used_it(
-    slots: Any, models: list[str], measured: list[int]
-) -> None:
-    """Alone and in company, before it is told of; one that was used keeps its caches and is left in peace."""
-
-    async def scene() -> None:
-        async with FakeEngine(llama_server(slots, *models)) as engine:
-            engines = of(EngineSettings(kind="llamacpp", url=engine.url, listen=""))
-            async with watched(engines) as told:
-                await engines.until_told()
-                companies = [event.company for event in told if isinstance(event, SpeedMeasured)]
-                assert (companies, len(reports(told))) == (measured, 1)
-                assert isinstance(told[-1], EngineReported)
-            asked = [request.path for request in engine.requests if "completions" in request.path]
-            assert len(asked) == sum(measured)
-
-    run_async(scene())
-
-
-def test_a_llama_server_that_takes_too_long_is_learned_by_its_replies(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The start waits no longer than a few seconds for the measurement, and the engine is told of."""
-    monkeypatch.setattr(own_module, "FOUND_S", 0.2)
-    answered = llama_server(FRESH, "m:1b")
-
-    async def script(request: ParsedRequest, connection: EngineConnection) -> None:
-        if "completions" in request.path:
-            await connection.peer_left(600)
-        else:
-            await answered(request, connection)
-
-    async def scene() -> None:
-        async with FakeEngine(script) as engine:
-            engines = of(EngineSettings(kind="llamacpp", url=engine.url, listen=""))
-            async with watched(engines) as told:
-                await eventually(lambda: len(told) > 0)
-                assert [type(event) for event in told] == [EngineReported]
 
     run_async(scene())
 
