@@ -91,8 +91,13 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, dict[str, Any
             text = environment.get(f"PAIRPROXY_{section}_{key}".upper())
             if text is not None:
                 is_list = value_kind == tuple[str, ...]
-                found.setdefault(section, {})[key] = text.split(",") if is_list else text
+                found.setdefault(section, {})[key] = _listed(text) if is_list else text
     return found
+
+
+def _listed(text: str) -> list[str]:
+    """The words between commas; a space beside one is not part of a model's name or an address."""
+    return [word for word in map(str.strip, text.split(",")) if word]
 
 
 def _refuse_unknown_variables(environment: Iterable[str]) -> None:

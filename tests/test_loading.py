@@ -39,6 +39,9 @@ def test_the_environment_speaks_lists_and_booleans() -> None:
         None, {"PAIRPROXY_PEERS_STATIC": "a:1,b:2", "PAIRPROXY_PEERS_LOOPBACK": "true", "HOME": "/"}
     )
     assert settings.peers.static == ("a:1", "b:2")
+    spaced = load(None, {"PAIRPROXY_ROUTING_LOCAL_ONLY": "qwen*, llama*,", "PAIRPROXY_PEERS_STATIC": ""})
+    assert spaced.routing.local_only == ("qwen*", "llama*"), "a space would let the second one's prompts out"
+    assert spaced.peers.static == ()
     assert settings.peers.loopback is True
 
 
