@@ -172,6 +172,7 @@ class Daemon:
             settings.debug.headers,
             self._peering.book.hear_refusal,
             self._scheduler.is_up,
+            self._scheduler.is_lost,
             settings.limits,
         )
         self._catalogue = Catalogue(
@@ -214,9 +215,7 @@ class Daemon:
         await self._open_ports(identity, sockets, self._view, stack)
         self._peering.start(self._spawn, self._tell_peer_port)
         self._spawn("settings", restarting("settings", self._reloading.run))  # all can follow now
-        silent = (
-            engine.id for engine in self._engines.engines if self._scheduler.local.get(engine.id) is None
-        )
+        silent = (one.id for one in self._engines.engines if self._scheduler.local.get(one.id) is None)
         self._file = msgspec.structs.replace(file, waiting_for=tuple(silent))
         write_private(self._home / DAEMON_FILE, msgspec.json.encode(self._file))
         stack.callback((self._home / DAEMON_FILE).unlink, missing_ok=True)

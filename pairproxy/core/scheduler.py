@@ -140,6 +140,10 @@ class Scheduler:
         """Whether the engine of a place answers the questions of its node, as far as is known."""
         return self._silence.is_up(place)
 
+    def is_lost(self, place: Place) -> bool:
+        """Whether the node of a place is another one, of which nothing is heard."""
+        return place.node != self.own and self.nodes.epoch(place.node) is None
+
     def places(self, at: float) -> KnownPlaces:
         """Every place that takes work now: its slots, and its rates for each model it holds."""
         return self._knows.pricing.known_places(at)

@@ -5,6 +5,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from pairproxy.attempt import Attempt
 from pairproxy.config import Limits
@@ -56,6 +57,7 @@ class Route:
     shows_headers: bool = False  # debug.headers; like the limits it may change while requests run
     hear_refusal: HearRefusal = lambda node, body: None
     is_up: Callable[[Place], bool] = lambda place: True  # whether its engine answers its node's questions
+    is_lost: Callable[[Place], bool] = lambda place: False  # whether its node is not heard
     limits: Limits = field(default_factory=Limits)
 
 
@@ -141,7 +143,8 @@ def _silence(
         return nullcontext()
     place = attempt.place
     quiet_s = attempt.quiet_s if route.is_peer(place) else math.inf
-    return Silence(reply, downstream, route.limits, quiet_s, lambda: route.is_up(place))
+    up, lost = partial(route.is_up, place), partial(route.is_lost, place)
+    return Silence(reply, downstream, route.limits, quiet_s, up, lost)
 
 
 def _shown(attempt: Attempt) -> tuple[tuple[str, str], ...]:

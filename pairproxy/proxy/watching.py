@@ -3,7 +3,8 @@
 A stream is broken off when nothing of it came for so long that its engine cannot be at work any more:
 
 - ``gone_s``, where its engine does not answer the questions of its node either;
-- ``node_stale_s``, where its node's heartbeat stopped: what is silent for so long then is given up at once;
+- ``node_stale_s``, where its node's heartbeat stopped: what is silent for so long is given up at once, until
+  the node is heard again;
 - ``quiet_s`` of the attempt, at a peer: two minutes; where tools are offered, what it takes to write the
   longest call of one, which engines keep to themselves until it is whole (core.silence).
 
@@ -43,13 +44,17 @@ class Silence:
         limits: Limits,
         quiet_s: float,
         is_up: Callable[[], bool],
+        is_lost: Callable[[], bool],
     ) -> None:
-        """``quiet_s``: the longest silence of an engine that answers its node, as ``is_up`` says."""
+        """``quiet_s``: the longest silence of an engine that answers its node, as ``is_up`` says.
+
+        ``is_lost``: whether its node is not heard now.
+        """
         self._reply = reply
         self._downstream = downstream
         self._gone_s = limits.gone_s
         self._quiet_s = quiet_s
-        self._is_up = is_up
+        self._is_up, self._is_lost = is_up, is_lost
         self._flows_s = limits.node_stale_s
         self._is_node_lost = False
         self._heard_at = asyncio.get_running_loop().time()
@@ -70,11 +75,12 @@ class Silence:
 
         A heartbeat may be late where a stream is not, and is another connection.
         """
-        self._is_node_lost = self._silent_s() < self._flows_s
-        if self._is_node_lost and self._timer is not None:
+        is_flowing = self._silent_s() < self._flows_s
+        self._is_node_lost = is_flowing
+        if is_flowing and self._timer is not None:
             self._timer.cancel()
             self._look()
-        return self._is_node_lost
+        return is_flowing
 
     def _silent_s(self) -> float:
         return asyncio.get_running_loop().time() - max(self._heard_at, self._reply.heard_at)
@@ -85,6 +91,7 @@ class Silence:
         if self._downstream.buffered() > 0:
             self._heard_at = loop.time()  # the client is slow; meanwhile nothing may be read for it
         silent_s = self._silent_s()
+        self._is_node_lost = self._is_node_lost and self._is_lost()
         limits_s = [self._quiet_s, self._flows_s if self._is_node_lost else self._gone_s]
         if silent_s >= limits_s[0] or (silent_s >= limits_s[1] and (self._is_node_lost or not self._is_up())):
             late = f"Nothing of the reply came for {silent_s:.0f} s. Send the request again."

@@ -92,6 +92,43 @@ def test_a_stream_that_flows_outlives_the_heartbeat_of_its_node() -> None:
     run_async(main())
 
 
+def test_a_node_that_is_heard_again_may_be_quiet_again() -> None:
+    """F40: its heartbeat was late and its reply goes on; then it is silent for longer than a lost one may."""
+
+    async def main() -> None:
+        think = asyncio.Event()
+        go_on = asyncio.Event()
+
+        async def script(_: ParsedRequest, connection: EngineConnection) -> None:
+            await connection.send(begun(CHAT))
+            while not think.is_set():
+                await connection.send(scripts.chunk(WORDS[CHAT]), gap_s=0.01)
+            await go_on.wait()
+            await connection.send(scripts.chunk(LASTS[CHAT]) + scripts.LAST_CHUNK)
+
+        limits = Limits(node_stale_s=0.4)
+        async with (
+            failing("peer", script, limits=limits) as (node, peer, _),
+            await RawClient.open(node.port) as client,
+        ):
+            await client.send(request(f"POST {CHAT} HTTP/1.1", body_of(CHAT)))
+            reply = await client.head()
+            await client.chunk(reply)
+            node.lose(BEN)
+            assert await client.chunk(reply) == WORDS[CHAT]
+            node.hear_of(BEN)
+            think.set()
+            await asyncio.sleep(2 * limits.node_stale_s)  # what a lost node would not be given
+            assert peer.open_connections == 1
+            go_on.set()
+            while await client.chunk(reply):
+                pass
+            (record,) = await node.recorded()
+            assert record.outcome is Outcome.DONE
+
+    run_async(main())
+
+
 @pytest.mark.parametrize("kind", ["tools", "whole"])
 def test_who_may_be_quiet_is_not_given_up(kind: str) -> None:
     """F9: a peer that writes the call of a tool, or a reply in one piece, shows nothing of it for long."""
@@ -161,7 +198,7 @@ def test_nothing_of_the_watch_is_left_when_the_reply_is_over() -> None:
         async with serving(GOOD) as (_, upstream):
             reply = await upstream.send(post(body_of(CHAT)))
             sink = Sink()
-            watch = Silence(reply, sink, SHORT, SHORT.quiet_s, lambda: False)  # type: ignore[arg-type]
+            watch = Silence(reply, sink, SHORT, SHORT.quiet_s, lambda: False, lambda: False)  # type: ignore[arg-type]
             with watch:
                 await sink.relay(reply)
             assert watch._timer is not None

@@ -246,6 +246,7 @@ class Node:
             self._shows_headers,
             lambda node, body: self.refusals.append((node, body)),
             self.scheduler.is_up,
+            self.scheduler.is_lost,
             self.limits,
         )
 
