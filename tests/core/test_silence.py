@@ -141,8 +141,11 @@ def test_an_engine_of_this_node_is_judged_alike() -> None:
 
 
 def test_nothing_is_known_to_be_down_of_a_node_that_is_not_known() -> None:
-    """Its heartbeat is judged elsewhere."""
-    assert Quiet().scheduler.is_up(at(C))
+    """Its heartbeat is judged elsewhere; here it is not heard, unlike one that told of itself, and this one."""
+    told = Quiet()
+    told.beat()
+    assert told.scheduler.is_up(at(C))
+    assert [told.scheduler.is_lost(at(node)) for node in (A, B, C)] == [False, False, True]
 
 
 def test_one_is_given_up_at_a_time() -> None:
