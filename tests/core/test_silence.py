@@ -141,7 +141,7 @@ def test_an_engine_of_this_node_is_judged_alike() -> None:
 
 
 def test_nothing_is_known_to_be_down_of_a_node_that_is_not_known() -> None:
-    """Its heartbeat is judged elsewhere; here it is not heard, unlike one that told of itself, and this one."""
+    """Its heartbeat is judged elsewhere; here it is not heard, unlike one that told of itself."""
     told = Quiet()
     told.beat()
     assert told.scheduler.is_up(at(C))
