@@ -46,8 +46,10 @@ class Room:
                 del self._counts[owner]
 
     def work(self, connection: Connection) -> None:
-        """A request came: from now on it does not give way."""
+        """A request came: from now on it does not give way; and if there is a place now, it is its own."""
         self._idle.pop(connection, None)
+        if not self.is_crowded(connection):
+            self._late.discard(connection)
 
     def rest(self, connection: Connection) -> None:
         """Its request was answered."""

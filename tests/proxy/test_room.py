@@ -86,6 +86,41 @@ def test_who_is_at_work_stays_and_the_late_one_hears_so() -> None:
     run_async(main())
 
 
+def test_who_came_late_and_got_a_place_keeps_it() -> None:
+    """In the next crowd the newest is one too many, and not who has a place since the last one."""
+
+    async def main() -> None:
+        may_answer = asyncio.Semaphore(0)
+
+        async def script(_: ParsedRequest, connection: EngineConnection) -> None:
+            await may_answer.acquire()
+            await connection.send(scripts.json_bytes({"done": True}))
+
+        async with FakeEngine(script) as engine, Node(engine, limits=Limits(connections=1)) as node:
+
+            async def joined_at_work(client: RawClient, number: int) -> RawClient:
+                await client.send(request())
+                await eventually(lambda: len(engine.requests) == number)
+                late = await RawClient.open(node.port)
+                await eventually(lambda: node.client_port.connections == 2)
+                may_answer.release()
+                assert (await client.reply()).status == 200
+                return late
+
+            first = await RawClient.open(node.port)
+            second = await joined_at_work(first, 1)
+            first.leave()
+            await eventually(lambda: node.client_port.connections == 1)
+            third = await joined_at_work(second, 2)
+            may_answer.release()
+            assert (await second.ask(request())).status == 200
+            assert (await third.ask(request())).status == 503
+            for client in (second, third):
+                client.leave()
+
+    run_async(main())
+
+
 def test_a_reply_that_is_not_on_the_wire_yet_is_not_lost() -> None:
     """A client that reads slowly is no idle one, although its request was answered long ago."""
     large = b"x" * 30_000_000
