@@ -1,12 +1,10 @@
 """pairproxy forget: a paired machine gets nothing more from this one, and this one sends it nothing."""
 
-from typing import Annotated
-
 import msgspec
 import typer
 
 from pairproxy.cli.options import Home, Json, home_or_default
-from pairproxy.cli.trusting import found_in, named
+from pairproxy.cli.trusting import Peer, found_in, named
 
 
 class Forgot(msgspec.Struct, frozen=True):
@@ -18,10 +16,7 @@ class Forgot(msgspec.Struct, frozen=True):
 
 
 def forget(
-    peer: Annotated[
-        str,
-        typer.Argument(help="Its name or its id, as `pairproxy peers` shows them; the beginning will do."),
-    ],
+    peer: Peer,
     home: Home = None,
     as_json: Json = False,
 ) -> None:

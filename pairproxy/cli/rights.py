@@ -6,7 +6,7 @@ import msgspec
 import typer
 
 from pairproxy.cli.options import Home, Json, home_or_default, plain
-from pairproxy.cli.trusting import Models, Slots, found_in, named, share
+from pairproxy.cli.trusting import Models, Peer, Slots, found_in, named, share
 
 if TYPE_CHECKING:
     from pairproxy.security.peer_record import PeerRecord
@@ -38,10 +38,7 @@ class InForce(msgspec.Struct, frozen=True):
 
 
 def rights(
-    peer: Annotated[
-        str,
-        typer.Argument(help="Its name or its id, as `pairproxy peers` shows them; the beginning will do."),
-    ],
+    peer: Peer,
     may_use_me: MayUseMe = None,
     i_may_use: IMayUse = None,
     slots: Slots = None,

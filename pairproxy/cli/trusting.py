@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from pairproxy.security.peer_record import PeerRecord
     from pairproxy.security.trust import TrustStore
 
+Peer = Annotated[
+    str, typer.Argument(help="Its name or its id, as `pairproxy peers` shows them; the beginning will do.")
+]
 Slots = Annotated[int | None, typer.Option(min=1, help="Slots of this machine that it may hold at once.")]
 Models = Annotated[
     list[str] | None,

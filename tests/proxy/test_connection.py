@@ -6,34 +6,13 @@ import logging
 import pytest
 from aiohttp import web
 
-from pairproxy.config import Limits
-from pairproxy.proxy.listening import bind, port_of
-from pairproxy.proxy.server import Handler, Port
-from tests.support import engine_scripts as scripts
-from tests.support.fake_engine import EngineConnection, ParsedRequest, eventually
+from tests.support.fake_engine import eventually
 from tests.support.node import node_before
+from tests.support.open_ports import echo, open_port
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
 
 TAGS = "GET /api/tags HTTP/1.1"
-
-
-async def echo(incoming: ParsedRequest, connection: EngineConnection) -> None:
-    """Answer with the target."""
-    await connection.send(scripts.json_bytes({"target": incoming.target}))
-
-
-async def hello(_: web.BaseRequest) -> web.StreamResponse:
-    """An answer that aiohttp writes."""
-    return web.Response(text="hello")
-
-
-async def open_port(handler: Handler, **options: bool) -> tuple[Port, int]:
-    """A port with this handler: (port, number)."""
-    (sock,) = bind("127.0.0.1", 0, "")
-    port = Port(handler, Limits(), **options)
-    await port.start(sock)
-    return port, port_of(sock)
 
 
 def test_a_second_request_may_be_the_one_that_ends_a_side() -> None:

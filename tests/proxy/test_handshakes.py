@@ -9,9 +9,9 @@ from pairproxy.config import Limits
 from pairproxy.proxy.listening import bind, port_of
 from pairproxy.proxy.server import Port
 from pairproxy.security import tls
-from tests.proxy.test_server import hello
 from tests.support.fake_engine import eventually
 from tests.support.node import identity
+from tests.support.open_ports import hello
 
 
 @pytest.mark.parametrize("loop", [None, pytest.param("uvloop", id="uvloop")])

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.proxy.test_server import hello, open_port
+from tests.support.open_ports import hello, open_port
 from tests.support.raw_client import RawClient
 from tests.support.running import run_async
 

@@ -13,10 +13,10 @@ from pairproxy.proxy import server
 from pairproxy.proxy.listening import bind, port_of
 from pairproxy.proxy.server import Port
 from pairproxy.security import tls
-from tests.proxy.test_server import hello
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, eventually
 from tests.support.node import Node, identity
+from tests.support.open_ports import hello
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
 

@@ -10,34 +10,16 @@ from aiohttp import web
 from pairproxy.config import Limits
 from pairproxy.proxy import server
 from pairproxy.proxy.listening import bind, port_of
-from pairproxy.proxy.server import Handler, Port
+from pairproxy.proxy.server import Port
 from pairproxy.security import tls
-from tests.support import engine_scripts as scripts
-from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, eventually
+from tests.support.fake_engine import FakeEngine, eventually
 from tests.support.node import Node, identity, node_before
+from tests.support.open_ports import echo, hello, open_port
 from tests.support.peer_calls import STATE, ben_trusting_anna, call, sent
 from tests.support.raw_client import MAKERS, RawClient, request
 from tests.support.running import run_async
 
 TAGS = "GET /api/tags HTTP/1.1"
-
-
-async def echo(incoming: ParsedRequest, connection: EngineConnection) -> None:
-    """Answer with the target."""
-    await connection.send(scripts.json_bytes({"target": incoming.target}))
-
-
-async def hello(_: web.BaseRequest) -> web.StreamResponse:
-    """An answer that aiohttp writes."""
-    return web.Response(text="hello")
-
-
-async def open_port(handler: Handler, **options: bool) -> tuple[Port, int]:
-    """A port with this handler: (port, number)."""
-    (sock,) = bind("127.0.0.1", 0, "")
-    port = Port(handler, Limits(), **options)
-    await port.start(sock)
-    return port, port_of(sock)
 
 
 def test_requests_in_a_row_are_answered_in_a_row() -> None:
