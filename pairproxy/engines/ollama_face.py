@@ -12,6 +12,7 @@ from functools import partial
 import aiohttp
 from aiohttp import web
 
+from pairproxy.aside import aside
 from pairproxy.clock import Clock, MonotonicClock
 from pairproxy.config import Limits
 from pairproxy.core.dialects.ollama_catalogue import (
@@ -101,7 +102,7 @@ class OllamaFace:
                 return _wrong_method()
             began = self._clock.now()
             body = await self._read(request)
-            call = await serving.aside(body, partial(self._understood, path, body))
+            call = await aside(body, partial(self._understood, path, body))
             if call is None:
                 return _json(write_json(show_reply(self._card)))
             return await self._infer(request, call, began)

@@ -6,6 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
+from pairproxy.aside import aside
 from pairproxy.clock import Clock
 from pairproxy.core.dialects.translate_json import field, read_object, write_json
 from pairproxy.core.errors import BodyTooLarge, PairproxyError
@@ -192,7 +193,7 @@ def _told(handler: _Handler) -> _Handler:
 
 async def _question(request: web.Request, *, is_chat: bool) -> Question:
     body = await _body(request)
-    return await serving.aside(body, lambda: read_question(read_object(body), is_chat=is_chat))
+    return await aside(body, lambda: read_question(read_object(body), is_chat=is_chat))
 
 
 async def _body(request: web.Request) -> bytes:

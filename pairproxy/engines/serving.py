@@ -3,19 +3,13 @@
 On a client that leaves, and on a fault, aiohttp logs a traceback whose text may quote a request or a reply.
 """
 
-import asyncio
 import logging
 import traceback
-from collections.abc import Callable
-from typing import TypeVar
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-T = TypeVar("T")
-
 BODY_BYTES = 4 * 1024 * 1024  # a window of a million tokens; 64 MiB of JSON hold up the loop for seconds
-AT_ONCE_BYTES = 256 * 1024  # of JSON are read in a few milliseconds
 SHUTDOWN_S = 0.1  # for requests under way at the end; 0 would mean for ever to aiohttp
 
 _log = logging.getLogger(__name__)
@@ -38,13 +32,6 @@ def runner(app: web.Application, *, decodes: bool = False) -> web.AppRunner:
         auto_decompress=decodes,
         shutdown_timeout=SHUTDOWN_S,
     )
-
-
-async def aside(body: bytes, work: Callable[[], T]) -> T:
-    """What ``work`` makes of a body, in a thread of its own if that may take more than a few milliseconds."""
-    if len(body) <= AT_ONCE_BYTES:
-        return work()
-    return await asyncio.to_thread(work)
 
 
 async def _unnamed(_: web.Request, response: web.StreamResponse) -> None:

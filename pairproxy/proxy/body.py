@@ -1,19 +1,13 @@
 """Taking in a request body: its declared length first, then a deadline."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from typing import TypeVar
+from collections.abc import AsyncIterator
 
 from aiohttp import StreamReader, web
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import BadRequest, BodyTooLarge, BodyTooSlow, ExpectationFailed
 from pairproxy.proxy.connection import CONTINUE
-
-Read = TypeVar("Read")
-
-AT_ONCE_BYTES = 256 * 1024  # of JSON are read and hashed in 1.3 ms; larger bodies must not hold up the loop
-AT_ONCE_COMMAS = 10_000  # in it: 90,000 empty messages take 200 ms, the texts of an agent have 5,000
 
 
 def say_continue(request: web.BaseRequest) -> None:
@@ -51,13 +45,6 @@ async def read_body(request: web.BaseRequest, limits: Limits) -> bytes:
     except TimeoutError:
         raise BodyTooSlow("The request body did not arrive in time.") from None
     return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-async def aside(body: bytes, read: Callable[[], Read], *, is_coded: bool) -> Read:
-    """What ``read`` makes of a body, in a thread of its own if that may take more than a millisecond."""
-    if len(body) <= AT_ONCE_BYTES and not is_coded and body.count(b",") <= AT_ONCE_COMMAS:
-        return read()
-    return await asyncio.to_thread(read)
 
 
 async def stream_body(request: web.BaseRequest, limits: Limits) -> AsyncIterator[bytes]:

@@ -14,6 +14,7 @@ from functools import partial
 
 from aiohttp import web
 
+from pairproxy.aside import aside
 from pairproxy.attempt import Attempt
 from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
@@ -21,7 +22,7 @@ from pairproxy.core.errors import PairproxyError, ReplyTruncated, Unreachable, U
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Request, RequestId
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.proxy import cors, headers
-from pairproxy.proxy.body import aside, once, read_body, say_continue, stream_body
+from pairproxy.proxy.body import once, read_body, say_continue, stream_body
 from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.continuing import Continuation, continuation_of
 from pairproxy.proxy.downstream import Downstream

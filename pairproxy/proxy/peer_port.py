@@ -14,6 +14,7 @@ from functools import partial
 import msgspec
 from aiohttp import web
 
+from pairproxy.aside import aside
 from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
 from pairproxy.core.dialects.excess import is_excessive
@@ -35,7 +36,7 @@ from pairproxy.descriptors import LOCAL
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.interfaces import CATALOGUE_PATH, STATE_PATH
 from pairproxy.proxy import headers
-from pairproxy.proxy.body import aside, read_body
+from pairproxy.proxy.body import read_body
 from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.form import check_form

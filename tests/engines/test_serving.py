@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import threading
 
 import pytest
 from aiohttp import web
@@ -91,18 +90,6 @@ def test_what_is_no_http_is_not_quoted(caplog: pytest.LogCaptureFixture) -> None
     with caplog.at_level(logging.DEBUG):
         run_async(main())
     assert CANARY not in caplog.text
-
-
-def test_a_large_body_is_read_aside() -> None:
-    """F45: what takes long is done in another thread, what does not at once in this one."""
-
-    async def main() -> None:
-        here = threading.get_ident()
-        small = b"x" * serving.AT_ONCE_BYTES
-        assert await serving.aside(small, threading.get_ident) == here
-        assert await serving.aside(small + b"x", threading.get_ident) != here
-
-    run_async(main())
 
 
 def test_an_engine_of_ours_takes_no_more_than_its_window_holds() -> None:
