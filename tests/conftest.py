@@ -1,6 +1,7 @@
 """What all tests share: two tiers, patience with hypothesis, a loud count of what was skipped, a home."""
 
 import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,7 +55,12 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep the person's own settings and home out of the tests; fetched models stay shared."""
+    """Keep the person's own settings and home out of the tests; fetched models stay shared.
+
+    Whatever starts the tests in the background may have them ignore Ctrl-C, and so every program they start.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("PAIRPROXY_")]:
             if name != "PAIRPROXY_CACHE":

@@ -60,7 +60,10 @@ class Watched(Storm):
         self.tell(EngineReported(0.0, report(2)))
 
     def arrive(self) -> None:
-        """A client or a peer asks; no two prompts are equally long, so that a price tells whose it is."""
+        """A client or a peer asks; no two prompts are equally long, so that a price tells whose it is.
+
+        Nor when some of a reply (5 or 2,000 tokens) was added to them, to be gone on from.
+        """
         number, pick = len(self.arrived), self.random.choice
         name = RequestId(f"r{number}")
         self.arrived.append(name)
@@ -69,7 +72,7 @@ class Watched(Storm):
             range(1000 * number, 1000 * number + 16),
         )
         request = ask(
-            name, prompt=4000 + number, limit=pick([None, 0, 10, 1000]), origin=pick([None] * 5 + [B]),
+            name, prompt=4000 + 11 * number, limit=pick([None, 0, 10, 1000]), origin=pick([None] * 5 + [B]),
             engine=pick([None, GPU, CPU]), local_only=pick([False, False, True]), client=pick(["a", "b"]),
             prefix=(*shared, *mine) if shared else (), chain=pick(["", "one", "two"]),
         )  # fmt: skip
