@@ -19,6 +19,11 @@ def today() -> int:
     return int(time.time() // _DAY_S)
 
 
+def wall() -> float:
+    """Seconds of the epoch, by the wall clock: to tell a person when something was, never to measure."""
+    return time.time()
+
+
 def worked() -> float:
     """Seconds of CPU time that this thread has used: what something costs, however busy the machine is."""
     return time.thread_time()

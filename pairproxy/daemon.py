@@ -15,13 +15,11 @@ from typing import Any
 
 import msgspec
 
-from pairproxy.admin.server import AdminPort, Change
-from pairproxy.admin.view import View
+from pairproxy.admin.server import Change
 from pairproxy.api.client import DAEMON_FILE, LOCK_FILE, already_running
 from pairproxy.api.schema import DaemonFile
 from pairproxy.clock import MonotonicClock
 from pairproxy.config import Settings, cache_dir
-from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.errors import NothingToServe
 from pairproxy.core.events import RulesChanged
 from pairproxy.core.models import Place
@@ -32,6 +30,7 @@ from pairproxy.engines.finder import find_engines, nothing_found, with_a_client_
 from pairproxy.engines.own import OwnEngines
 from pairproxy.engines.ports import how_to_go_on, refuse_loops
 from pairproxy.loop_lag import LoopLag
+from pairproxy.observing import Observing
 from pairproxy.peering import Peering, bind_peer_port
 from pairproxy.peers.restarting import restarting
 from pairproxy.proxy.catalogue import Catalogue
@@ -71,7 +70,6 @@ class Daemon:
         self._home = home
         self._on_progress = on_progress
         self._clock = MonotonicClock()
-        self._ledger = Ledger()
         self._lag = LoopLag()
         self._token = secrets.token_urlsafe(32)
         self._stop = asyncio.Event()
@@ -162,10 +160,13 @@ class Daemon:
         self._scheduler = Scheduler(identity.device_id, settings.rules(), Random())
         self._speeds = SpeedStore.here(self._home, self._scheduler.local.costs, settings.engines)
         self._dispatcher = Dispatcher(self._scheduler, self._clock, self._engines.settled, self._spawn)
-        self._dispatcher.listen(self._ledger.record)
         self._residency = Residency(identity.device_id)
         self._dispatcher.listen(self._residency.heard)
         self._peering = Peering(identity, trust, settings, self._scheduler, self._dispatcher, name, home)
+        self._observing = Observing(
+            settings, home, self._scheduler, self._dispatcher, self._peering.book,
+            lambda: self._peering.discovery_problem, lambda: self._peering.peer_port, self._lag.worst, name,
+        )  # fmt: skip
         self._route = Route(
             self._upstream,
             lambda place: place.node != identity.device_id,
@@ -188,7 +189,7 @@ class Daemon:
         """Go by settings that differ in what reloading.LIVE names. Raises ConfigError, changing nothing."""
         self._peering.follow_settings(settings, _name(settings))
         self._settings = settings
-        self._view.name = _name(settings)
+        self._observing.follow_settings(settings, _name(settings))
         self._route.shows_headers, self._route.limits = settings.debug.headers, settings.limits
         self._catalogue.is_merged = settings.routing.catalogue == "merged"
         self._dispatcher.tell(RulesChanged(self._clock.now(), settings.rules()))
@@ -211,8 +212,8 @@ class Daemon:
         self._engines.watch(tell, now, self._spawn, self._speeds.knows, continues)
         # Clients that come earlier wait in the ports' backlog; answered now, they would hear of no model.
         await self._engines.until_told()
-        self._view = self._view_of(file)
-        await self._open_ports(identity, sockets, self._view, stack)
+        self._observing.start(self._spawn, stack)
+        await self._open_ports(identity, sockets, stack)
         self._peering.start(self._spawn, self._tell_peer_port)
         self._spawn("settings", restarting("settings", self._reloading.run))  # all can follow now
         silent = (one.id for one in self._engines.engines if self._scheduler.local.get(one.id) is None)
@@ -228,9 +229,7 @@ class Daemon:
         for task in self._tasks:
             task.cancel()
 
-    async def _open_ports(
-        self, identity: Identity, sockets: Sockets, view: View, stack: AsyncExitStack
-    ) -> None:
+    async def _open_ports(self, identity: Identity, sockets: Sockets, stack: AsyncExitStack) -> None:
         limits, gate, own = self._settings.limits, Gate(), identity.device_id
         unloading = Unloading(self._residency, self._route, self._spawn)
         ports: list[tuple[Port, socket.socket]] = []
@@ -253,7 +252,8 @@ class Daemon:
             "/trust": self._peering.follow_trust,
             "/settings": self._reloading.reread,
         }
-        admin = AdminPort(view, limits, gate, self._token, changes)
+        client_ports = sockets.file(own, self._name).client_ports
+        admin = self._observing.port(client_ports, limits, gate, self._token, changes)
         ports += [(admin, sock) for sock in sockets.admin]
         for one, sock in ports:
             await one.start(sock)
@@ -264,19 +264,6 @@ class Daemon:
         """The first machine was paired: the commands find the port in daemon.json."""
         self._file = msgspec.structs.replace(self._file, peer_port=port)
         write_private(self._home / DAEMON_FILE, msgspec.json.encode(self._file))
-
-    def _view_of(self, file: DaemonFile) -> View:
-        return View(
-            self._name,
-            self._scheduler,
-            self._ledger,
-            self._peering.book,
-            file.client_ports,
-            lambda: self._peering.discovery_problem,
-            lambda: self._peering.peer_port,
-            self._clock.now,
-            self._lag.worst,
-        )
 
     # --- what siblings are handed -----------------------------------------------------------------------
 

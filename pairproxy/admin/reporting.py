@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pairproxy.api.schema import Record, Report
+from pairproxy.clock import wall
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.report import RunReport, report_run
 from pairproxy.core.accounting.runs import Run, group_runs
+from pairproxy.core.accounting.timeline import lay_out
 from pairproxy.core.accounting.works import Places
 from pairproxy.core.documents import EngineState
 from pairproxy.core.models import BLOCK_TOKENS, NodeId, Place
@@ -64,6 +66,7 @@ class Reports:
             return lambda: Report(None, (), told, node=own)
         reported, policy = self._reported(run), self._scheduler.rules.policy
         places, engines = self._places(run), self._engines()
+        started_unix = wall() - (self._now() - run.started_at)
         findings = tuple(finding.sentence for finding in self._scheduler.findings)
 
         def make() -> Report:
@@ -72,7 +75,9 @@ class Reports:
                 record(run, own, policy, places, kinds, _caches(engines), told) if with_recording else None
             )
             records = tuple(_record(one, run.started_at) for one in run.records)
-            return Report(reported(), records, told, recording, findings, own)
+            found = reported()
+            timeline = lay_out(run.records, run.started_at, found.lower_bound_s)
+            return Report(found, records, told, recording, findings, own, timeline, started_unix)
 
         return make
 

@@ -7,6 +7,7 @@ owner of the home directory can read: loopback is no boundary between the users 
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -23,6 +24,8 @@ T = TypeVar("T")
 
 Change = Callable[[bytes], Awaitable[object]]
 """Does what a POST asks for: takes its body, returns the answer. Raises PairproxyError."""
+Page = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+"""Answers GET and HEAD of a path of its own. Raises PairproxyError."""
 CHANGE_BYTES = 64 * 1024  # body of a POST: a few names and numbers
 
 _encode = msgspec.json.Encoder().encode
@@ -47,19 +50,30 @@ class Facts(Protocol):
 class AdminPort(Port):
     """GET /status, /report[?run=NAME][&recording=true], /requests/ID, /health, /ready; POST, see ``changes``.
 
-    A report can take parts of a second to reckon: that is done in a thread, and one at a time.
+    What else is there to look at stands in ``pages``. A report can take parts of a second to reckon: that is
+    done in a thread, and one at a time.
     """
 
     def __init__(
-        self, view: Facts, limits: Limits, gate: Gate, token: str, changes: Mapping[str, Change]
+        self,
+        view: Facts,
+        limits: Limits,
+        gate: Gate,
+        token: str,
+        changes: Mapping[str, Change],
+        pages: Mapping[str, Page] = MappingProxyType({}),
     ) -> None:
-        """``changes`` is what can be changed: path -> who does it, for those who show ``token``."""
+        """``changes`` is what can be changed: path -> who does it, for those who show ``token``.
+
+        ``pages``: path -> who answers it.
+        """
         super().__init__(self._handle, limits)
         self._view = view
         self._gate = gate
         self._limits = msgspec.structs.replace(limits, body_bytes=CHANGE_BYTES)
         self._token = token.encode()
         self._changes = changes
+        self._pages = pages
         self._changing = asyncio.Lock()
         self._one_at_a_time = asyncio.Lock()
 
@@ -76,7 +90,8 @@ class AdminPort(Port):
                 return await self._change(request)
             if request.method not in ("GET", "HEAD"):
                 return _answer({"error": "This port only answers GET here."}, 405)
-            return await self._read(request)
+            page = self._pages.get(request.path)
+            return await (self._read(request) if page is None else page(request))
         except PairproxyError as error:
             return _answer({"error": error.sentence}, error.status)
 

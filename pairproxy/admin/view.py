@@ -34,18 +34,20 @@ class View:
         scheduler: Scheduler,
         ledger: Ledger,
         book: PeerBook,
-        client_ports: Mapping[str, int],
         discovery_problem: Callable[[], str | None],
         peer_port: Callable[[], int | None],
         now: Callable[[], float],
         loop_lag: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """``loop_lag``: the seconds that the event loop was held up at worst in the last minute."""
+        """``loop_lag``: the seconds that the event loop was held up at worst in the last minute.
+
+        ``client_ports`` (engine -> port) are known later, and set.
+        """
         self.name = name
         self._scheduler = scheduler
         self._ledger = ledger
         self._book = book
-        self._client_ports = client_ports
+        self.client_ports: Mapping[str, int] = {}
         self._discovery_problem = discovery_problem
         self._peer_port = peer_port
         self._now = now
@@ -102,7 +104,7 @@ class View:
         return names
 
     def _own_node(self, at: float) -> NodeStatus:
-        local, running, ports = self._scheduler.local, self._scheduler.running, self._client_ports
+        local, running, ports = self._scheduler.local, self._scheduler.running, self.client_ports
         engines = [_engine(one, ports.get(one.engine)) for one in local.states(running, NodeId(""), at)]
         lost = local.lost_states(running, at)
         engines += [_engine(one, ports.get(one.engine), is_up=False) for one in lost]

@@ -3,6 +3,7 @@
 import msgspec
 
 from pairproxy.core.accounting.report import RunReport
+from pairproxy.core.accounting.timeline import Timeline
 from pairproxy.core.whatif.recording import Recording
 
 
@@ -45,10 +46,12 @@ class NodeStatus(msgspec.Struct, frozen=True):
     age_s: float | None = None
     problem: str | None = None
     models_differ: tuple[str, ...] = ()  # names that mean another content there than here: never mixed
+    tokens_per_s: float = 0.0  # output tokens that it makes now, of all requests this node knows of
+    recent_tokens_per_s: tuple[float, ...] = ()  # the same, a value a second, the oldest first
 
 
 class RunningStatus(msgspec.Struct, frozen=True):
-    """A request that runs now."""
+    """A request that runs now; ``age_s`` counts from its dispatch, ``ttft_s`` from its arrival."""
 
     request: str
     model: str
@@ -56,6 +59,39 @@ class RunningStatus(msgspec.Struct, frozen=True):
     engine: str | None
     age_s: float
     has_first_byte: bool
+    attempt: int = 1
+    queue_s: float = 0.0
+    ttft_s: float | None = None  # None: no byte yet
+    run: str | None = None  # as in Report
+    origin: str | None = None  # the peer it came from
+    prompt_tokens: int = 0  # as estimated
+    output_tokens: int = 0  # so far, about
+
+
+class WaitingStatus(msgspec.Struct, frozen=True):
+    """A request that waits here for a place, the first to go first."""
+
+    request: str
+    model: str
+    age_s: float
+    run: str | None = None
+
+
+class RunProgress(msgspec.Struct, frozen=True):
+    """A run of which something runs or waits. ``speedup`` is of its requests that ended; None: unknown."""
+
+    run: str
+    age_s: float
+    requests: int  # all that arrived
+    ended: int
+    running: int
+    waiting: int
+    slots: int
+    waves: int  # ceil(requests / slots)
+    waves_done: float  # ended / slots
+    bound_waves: float
+    speedup: float | None = None
+    bound_provable: float | None = None
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -77,6 +113,10 @@ class Status(msgspec.Struct, frozen=True):
     loop_lag_s: float = 0.0  # the longest that the daemon's event loop was held up in the last minute
     peer_port: int | None = None  # on which paired machines are heard; None: none is paired yet
     outcomes: dict[str, int] = {}  # how many of the requests in memory ended so, this node's and its peers'
+    waiting: tuple[WaitingStatus, ...] = ()
+    current_run: RunProgress | None = None  # the one that began last
+    at_unix: float = 0.0  # seconds of the epoch, when all this was so
+    history_problem: str | None = None  # why history is not written now
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -173,6 +213,8 @@ class Report(msgspec.Struct, frozen=True):
     recording: Recording | None = None  # what `pairproxy whatif` replays
     findings: tuple[str, ...] = ()  # what this node's clients could do to be answered sooner, costliest first
     node: str = ""  # this one
+    timeline: Timeline | None = None
+    started_unix: float | None = None  # seconds of the epoch, when the run's first request arrived
 
 
 class SettingsReread(msgspec.Struct, frozen=True):

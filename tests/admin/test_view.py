@@ -26,12 +26,12 @@ class Recorded(Told):
             self.scheduler,
             self.ledger,
             book,
-            {"gpu": 4711},
             lambda: "mDNS is off",
             lambda: 4712,
             lambda: self.at,
             lambda: 0.5,
         )
+        self.view.client_ports = {"gpu": 4711}
 
     def tell(self, event: Event) -> list[Command]:
         commands = super().tell(event)

@@ -1,0 +1,151 @@
+"""A run as a picture: one lane for each slot that was used, one bar for each attempt. Encodes to JSON.
+
+::
+
+    lane   node A, slot 1   |--wait--[ prefill | decode ]  [ prefill | decode ]
+    lane   node B, slot 1   |[ prefill | decode ]
+                                                      ^ lower bound       ^ makespan
+
+Times are seconds from the run's first arrival.
+"""
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pairproxy.core.accounting.records import AttemptRecord, RequestRecord
+from pairproxy.core.models import EngineId, ModelName, NodeId, Place, RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One slot of an engine that served at least one attempt; ``slot`` counts from 1."""
+
+    node: NodeId
+    engine: EngineId
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One attempt. It waits from ``waiting_s``, reads its prompt from ``dispatched_s`` and writes from
+    ``first_byte_s`` to ``ended_s``.
+
+    ``waiting_s`` is the request's arrival, or the end of its attempt before. ``wave`` counts the attempts of
+    its lane, from 1. ``end`` is an outcome, or the word of records.AttemptRecord.end.
+    """
+
+    request: RequestId
+    attempt: int
+    lane: int  # an index of Timeline.lanes
+    wave: int
+    model: ModelName
+    waiting_s: float
+    dispatched_s: float
+    first_byte_s: float | None
+    ended_s: float
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """A request that no node was found for: it waited, and was refused, failed or left."""
+
+    request: RequestId
+    model: ModelName
+    waiting_s: float
+    ended_s: float
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A run laid out. ``bars`` by dispatch. ``lower_bound_s``: no schedule ends before; None: unknown."""
+
+    makespan_s: float
+    lower_bound_s: float | None
+    lanes: tuple[Lane, ...]
+    bars: tuple[Bar, ...]
+    unplaced: tuple[Unplaced, ...]
+    waves: int  # the most bars in one lane
+
+
+def lay_out(records: Sequence[RequestRecord], started_at: float, lower_bound_s: float | None) -> Timeline:
+    """Lay out the records of a run that started at ``started_at`` (seconds on their clock).
+
+    Attempts that overlap at one place take different lanes of it, the lowest that is free.
+    """
+    pieces = sorted(_pieces(records), key=lambda one: (one[0].dispatched_at, one[1].id, one[0].number))
+    lanes_of: dict[Place, int] = defaultdict(int)
+    free: dict[Place, list[int]] = defaultdict(list)
+    busy: dict[Place, list[tuple[float, int]]] = defaultdict(list)
+    placed: list[tuple[AttemptRecord, RequestRecord, float, int]] = []
+    for attempt, record, waiting_at in pieces:
+        place = attempt.place
+        while busy[place] and busy[place][0][0] <= attempt.dispatched_at:
+            heapq.heappush(free[place], heapq.heappop(busy[place])[1])
+        if free[place]:
+            slot = heapq.heappop(free[place])
+        else:
+            lanes_of[place] += 1
+            slot = lanes_of[place]
+        heapq.heappush(busy[place], (attempt.ended_at, slot))
+        placed.append((attempt, record, waiting_at, slot))
+    lanes = [
+        Lane(place.node, place.engine, slot)
+        for place, slots in sorted(lanes_of.items())
+        for slot in range(1, slots + 1)
+    ]
+    index = {(Place(lane.node, lane.engine), lane.slot): number for number, lane in enumerate(lanes)}
+    waves: dict[int, int] = defaultdict(int)
+    bars = []
+    for attempt, record, waiting_at, slot in placed:
+        lane = index[attempt.place, slot]
+        waves[lane] += 1
+        bars.append(_bar(attempt, record, waiting_at - started_at, lane, waves[lane], started_at))
+    return Timeline(
+        makespan_s=max((record.ended_at for record in records), default=started_at) - started_at,
+        lower_bound_s=lower_bound_s,
+        lanes=tuple(lanes),
+        bars=tuple(bars),
+        unplaced=tuple(_unplaced(record, started_at) for record in records if not record.attempts),
+        waves=max(waves.values(), default=0),
+    )
+
+
+def _pieces(records: Iterable[RequestRecord]) -> Iterable[tuple[AttemptRecord, RequestRecord, float]]:
+    """Each attempt with its record and when it began to wait."""
+    for record in records:
+        waiting_at = record.arrived_at
+        for attempt in sorted(record.attempts, key=lambda one: one.number):
+            yield attempt, record, min(waiting_at, attempt.dispatched_at)
+            waiting_at = attempt.ended_at
+
+
+def _bar(
+    attempt: AttemptRecord, record: RequestRecord, waiting_s: float, lane: int, wave: int, started_at: float
+) -> Bar:
+    first = attempt.first_byte_at
+    return Bar(
+        request=record.id,
+        attempt=attempt.number,
+        lane=lane,
+        wave=wave,
+        model=record.model,
+        waiting_s=waiting_s,
+        dispatched_s=attempt.dispatched_at - started_at,
+        first_byte_s=None if first is None else first - started_at,
+        ended_s=attempt.ended_at - started_at,
+        end=attempt.end,
+    )
+
+
+def _unplaced(record: RequestRecord, started_at: float) -> Unplaced:
+    return Unplaced(
+        record.id,
+        record.model,
+        record.arrived_at - started_at,
+        record.ended_at - started_at,
+        record.outcome.value,
+    )
