@@ -2,13 +2,7 @@ from pathlib import Path
 
 import msgspec
 
-from pairproxy.api.schema import Record, Report
-from pairproxy.cli.report import continued, sentences
-from pairproxy.core.accounting.alone import T1
-from pairproxy.core.accounting.report import report_run
-from pairproxy.core.accounting.runs import group_runs
-from pairproxy.core.models import ModelName, Rates
-from tests.core.accounting.conversation import A, B, at, served
+from pairproxy.api.schema import Report
 from tests.support.command import here, sentence
 from tests.support.daemons import Daemons, Node, settings
 
@@ -75,40 +69,3 @@ def test_the_json_can_be_replayed(live: list[Node]) -> None:
     assert recording is not None
     assert len(recording.requests) == 4
     assert {place.kind for place in recording.places} == {"paced"}
-
-
-def test_chains_bounds_and_losses_are_told_in_lines() -> None:
-    """What the report of a run with two chains on two nodes reads like."""
-    records = [
-        served(f"{name}{step}", 7.0 * step, 7.0 * step, 7.0 * step + 5.0, node, run="job", tokens=40,
-               prefix=tuple(name * 100 + block for block in range(step + 1)), prompt=64 * (step + 1) + 1,
-               cached=64 * step)
-        for name, node in ((1, A), (2, B)) for step in range(3)
-    ]  # fmt: skip
-    (run,) = group_runs(records)
-    places = {at(node): (1, {ModelName("m"): Rates(1000.0, 10.0, 0.0)}) for node in (A, B)}
-    t1 = T1(31.0, "modelled", A, 0.05)
-    lines = sentences(report_run(run, {A: 1, B: 1}, t1, places=places, t1_local=T1(38.0, "modelled", B)))
-    text = "\n".join(lines)
-    assert "6 requests (6 done) in 19.00 s" in lines
-    assert "384 of 774 prompt tokens (50%) came from a cache" in lines
-    assert "2 chains of 6 steps (longest 3), tools between them 8.0 s; the longest takes 19.0 s" in text
-    assert "with each step where it is soonest" in text
-    assert "capacity 2.00" in text
-    assert "speedup 1.63 against the best node alone (modelled: 31.00 s)" in lines
-    assert "speedup 2.00 against this machine alone" in lines
-    assert "of the possible gain" in text
-    assert "beyond that: idle with nothing to do" in text
-    assert "so more machines cannot help much." in text
-
-
-def test_it_says_which_replies_went_on_at_another_node() -> None:
-    """By the ids that explain takes, the first of them; nothing where none did."""
-
-    def record(name: str, continued: int) -> Record:
-        return Record(name, "a", "e", "done", 0.0, 0.0, 0.5, 2.0, 9, 9, 2, "r", continued=continued)
-
-    assert continued(Report(None, (record("r1", 0),), {})) == []
-    found = Report(None, (*(record(f"r{number}", 1) for number in range(7)), record("other", 0)), {})
-    lost = "lost their node and went on at another (see `pairproxy explain`): "
-    assert continued(found) == [lost + "r0, r1, r2, r3, r4 and 2 more"]
