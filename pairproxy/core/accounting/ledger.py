@@ -13,7 +13,7 @@ AttemptFailed and ReplyBroken end an attempt, not the request: the commands they
 
 import heapq
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pairproxy.core.accounting.open_requests import OpenAttempt, OpenRequest
@@ -63,6 +63,11 @@ class Ledger:
         self._own = _Shelf(*limits)
         self._guests = _Shelf(*(max(limit // GUESTS_PART, 1) for limit in limits))
         self._ended = 0
+        self._followers: list[Callable[[RequestRecord], None]] = []
+
+    def follow(self, follower: Callable[[RequestRecord], None]) -> None:
+        """Let ``follower`` hear each record when its request ends, guests' too; it must not take long."""
+        self._followers.append(follower)
 
     @property
     def records(self) -> tuple[RequestRecord, ...]:
@@ -161,6 +166,8 @@ class Ledger:
         shelf = self._own if record.origin is None else self._guests
         shelf.put(self._ended, record)
         self._ended += 1
+        for follower in self._followers:
+            follower(record)
 
 
 class _Shelf:

@@ -294,3 +294,15 @@ def test_every_arrival_ends_exactly_once(story: list[tuple[Event, list[Command]]
     for record in ledger.records:
         assert all(one.ended_at >= one.dispatched_at for one in record.attempts)
         assert record.latency_s >= record.queue_s >= 0.0
+
+
+def test_who_follows_hears_each_record_once() -> None:
+    """As it is kept, with its decision, when its request ends and not before."""
+    told = Told()
+    heard: list[str] = []
+    told.ledger.follow(lambda record: heard.append(record.id))
+    told.arrived(0.0, "r", dispatch("r", A))
+    told.arrived(1.0, "q", refuse("q", QueueFull("f")))
+    assert heard == ["q"]
+    told.finished(2.0, "r")
+    assert heard == ["q", "r"]
