@@ -1,0 +1,136 @@
+"""Watching a running daemon: GET /events, read until it is closed, and found again when the daemon restarts.
+
+::
+
+    with watch_status(home) as seen:
+        for one in seen:  # Status, or Lost while the daemon does not answer
+            ...
+"""
+
+import http.client
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from pairproxy.api.client import ANSWER_BYTES, TIMEOUT_S, NoDaemon, read_daemon_file
+from pairproxy.api.schema import DaemonFile, Status
+from pairproxy.core.errors import PairproxyError
+
+SILENT_S = 15.0  # a daemon says something every five seconds at least: three were missed
+PAUSES_S = (0.1, 0.25, 0.5, 1.0)  # before each further try; the last one again and again
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The daemon does not answer; it is tried again. ``sentence`` says it to a person."""
+
+    sentence: str
+    tries: int  # without an answer, so far
+
+
+class Watch:
+    """An iterator of what /events says: Status as it comes, Lost for each try that failed.
+
+    Ends when it is closed, which any thread may do, and which a signal handler may do too. The first step
+    raises NoDaemon if no daemon runs. A later step raises PairproxyError for what trying again does not mend:
+    a daemon of another version.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._closed = threading.Event()
+        self._socket: socket.socket | None = None
+        self._seen = self._watch()
+
+    def __iter__(self) -> Iterator[Status | Lost]:
+        return self
+
+    def __next__(self) -> Status | Lost:
+        return next(self._seen)
+
+    def __enter__(self) -> "Watch":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the iteration, also one that waits for the next event now."""
+        self._closed.set()
+        if (open_socket := self._socket) is not None:
+            with suppress(OSError):  # it ended by itself
+                open_socket.shutdown(socket.SHUT_RDWR)
+
+    def _watch(self) -> Iterator[Status | Lost]:
+        read_daemon_file(self._home)
+        tries = 0
+        while not self._closed.is_set():
+            try:
+                for status in self._events(read_daemon_file(self._home)):
+                    tries = 0
+                    yield status
+                sentence = "The daemon ended the connection."
+            except NoDaemon:
+                sentence = "No daemon is running here."
+            except (OSError, http.client.HTTPException):
+                sentence = "The daemon does not answer."
+            if self._closed.is_set():
+                return
+            tries += 1
+            yield Lost(f"{sentence} Trying again; `pairproxy up` starts one.", tries)
+            self._closed.wait(PAUSES_S[min(tries, len(PAUSES_S)) - 1])
+
+    def _events(self, daemon: DaemonFile) -> Iterator[Status]:
+        """What one connection says. Raises OSError, HTTPException, NoDaemon, PairproxyError."""
+        connection = http.client.HTTPConnection(daemon.admin_host, daemon.admin_port, timeout=TIMEOUT_S)
+        with closing(connection):
+            connection.connect()
+            connection.sock.settimeout(SILENT_S)
+            self._socket = connection.sock
+            connection.request("GET", "/events", headers={"Accept": "text/event-stream"})
+            response = connection.getresponse()
+            if response.status != 200:  # too many watch, or a daemon of before
+                raise http.client.HTTPException(response.status)
+            for data in _data_of(response, "status"):
+                if self._closed.is_set():
+                    return
+                yield _status(data, daemon.node)
+
+
+def watch_status(home: Path) -> Watch:
+    """Watch the daemon of ``home``; nothing is asked before the first step."""
+    return Watch(home)
+
+
+def _data_of(response: http.client.HTTPResponse, wanted: str) -> Iterator[bytes]:
+    """The data of each event called ``wanted``. Ours have one line of data each."""
+    event = ""
+    while line := response.readline(ANSWER_BYTES):
+        name, _, value = line.rstrip(b"\r\n").partition(b": ")
+        if name == b"event":
+            event = value.decode(errors="replace")
+        elif name == b"data" and event == wanted:
+            yield value
+
+
+def _status(data: bytes, node: str) -> Status:
+    """Raises NoDaemon for another program, or another node; PairproxyError for another version of ours."""
+    try:
+        status = msgspec.json.decode(data, type=Status)
+    except msgspec.ValidationError:
+        raise PairproxyError(
+            "The daemon is of another version than this command. Restart it with `pairproxy up`."
+        ) from None
+    except msgspec.DecodeError:  # no JSON: another program got the port of a daemon that was killed
+        raise NoDaemon("Another program answers at the daemon's port.") from None
+    if status.node != node:
+        raise NoDaemon("Another daemon answers at the port.")
+    return status
