@@ -63,7 +63,7 @@ def split(run: Run, works: Sequence[Work], places: Places, lost_s: float) -> Los
     ]
     causes = {
         "tail_idle_s": idle_s,
-        "cold_load_s": sum(part * _load_s(record, attempt) for record, attempt, part in attempts),
+        "cold_load_s": sum(part * load_s(record, attempt) for record, attempt, part in attempts),
         "duplicated_prefill_s": _read_twice(run, works, places, weights),
         "waiting_by_plan_s": waiting_s,
         "transport_s": sum(part * _transport_s(record, attempt) for record, attempt, part in attempts),
@@ -126,7 +126,7 @@ def _waits(record: RequestRecord) -> Iterator[Interval]:
         yield since, record.ended_at
 
 
-def _load_s(record: RequestRecord, attempt: AttemptRecord) -> float:
+def load_s(record: RequestRecord, attempt: AttemptRecord) -> float:
     """Seconds of an attempt that went into loading: as told, else as predicted; no more than it ran."""
     told = record.usage.load_s if attempt is record.final else None
     predicted = attempt.priced.load_s if attempt.priced else 0.0
@@ -138,7 +138,7 @@ def _transport_s(record: RequestRecord, attempt: AttemptRecord) -> float:
     usage = record.usage
     if attempt is not record.final or usage.prefill_s is None or usage.decode_s is None:
         return 0.0
-    worked_s = usage.prefill_s + usage.decode_s + _load_s(record, attempt)
+    worked_s = usage.prefill_s + usage.decode_s + load_s(record, attempt)
     return max(attempt.ended_at - attempt.dispatched_at - worked_s, 0.0)
 
 

@@ -15,7 +15,7 @@ alone does not even reproduce the run as it happened.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pairproxy.core.accounting import notes
 from pairproxy.core.accounting.alone import T1
@@ -73,6 +73,7 @@ class RunReport:
     cached_tokens: int | None = None  # of all prompts, where engines tell it
     prompt_tokens: int | None = None  # of those prompts
     losses: Losses | None = None  # seconds that add up to makespan - lower bound
+    node_slots: dict[NodeId, int] = field(default_factory=dict)  # of each node; ``slots`` is their sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,7 @@ def _counted(
         cached_tokens=sum(usage.cached_tokens or 0 for usage in told) if told else None,
         prompt_tokens=sum(usage.prompt_tokens or 0 for usage in told) if told else None,
         losses=_losses(run, bound),
+        node_slots=dict(slots),
     )
 
 

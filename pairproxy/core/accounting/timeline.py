@@ -2,7 +2,7 @@
 
 ::
 
-    lane   node A, slot 1   |--wait--[ prefill | decode ]  [ prefill | decode ]
+    lane   node A, slot 1   |--wait--[ load | prefill | decode ]  [ prefill | decode ]
     lane   node B, slot 1   |[ prefill | decode ]
                                                       ^ lower bound       ^ makespan
 
@@ -14,8 +14,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pairproxy.core.accounting.losses import load_s
 from pairproxy.core.accounting.records import AttemptRecord, RequestRecord
+from pairproxy.core.accounting.services import OVERLAP_S
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place, RequestId
+
+Piece = tuple[AttemptRecord, RequestRecord, float]
+"""An attempt, its request, and when it began to wait (seconds on their clock)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,8 @@ class Bar:
     ``first_byte_s`` to ``ended_s``.
 
     ``waiting_s`` is the request's arrival, or the end of its attempt before. ``wave`` counts the attempts of
-    its lane, from 1. ``end`` is an outcome, or the word of records.AttemptRecord.end.
+    its lane, from 1. ``end`` is an outcome, or the word of records.AttemptRecord.end. ``load_s``: how long
+    its model was loaded before the prompt was read, as the engine tells it, else as it was predicted.
     """
 
     request: RequestId
@@ -46,6 +52,7 @@ class Bar:
     first_byte_s: float | None
     ended_s: float
     end: str
+    load_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,34 +81,25 @@ class Timeline:
 def lay_out(records: Sequence[RequestRecord], started_at: float, lower_bound_s: float | None) -> Timeline:
     """Lay out the records of a run that started at ``started_at`` (seconds on their clock).
 
-    Attempts that overlap at one place take different lanes of it, the lowest that is free.
+    Attempts that overlap at one place take different lanes of it, the lowest that is free. Bars of one lane
+    may overlap by OVERLAP_S: an origin hears of an end when the slot is in use again already.
     """
-    pieces = sorted(_pieces(records), key=lambda one: (one[0].dispatched_at, one[1].id, one[0].number))
-    lanes_of: dict[Place, int] = defaultdict(int)
-    free: dict[Place, list[int]] = defaultdict(list)
-    busy: dict[Place, list[tuple[float, int]]] = defaultdict(list)
-    placed: list[tuple[AttemptRecord, RequestRecord, float, int]] = []
-    for attempt, record, waiting_at in pieces:
-        place = attempt.place
-        while busy[place] and busy[place][0][0] <= attempt.dispatched_at:
-            heapq.heappush(free[place], heapq.heappop(busy[place])[1])
-        if free[place]:
-            slot = heapq.heappop(free[place])
-        else:
-            lanes_of[place] += 1
-            slot = lanes_of[place]
-        heapq.heappush(busy[place], (attempt.ended_at, slot))
-        placed.append((attempt, record, waiting_at, slot))
+    placed = _placed(
+        sorted(_pieces(records), key=lambda one: (one[0].dispatched_at, one[1].id, one[0].number))
+    )
+    slots: dict[Place, int] = defaultdict(int)
+    for (attempt, _, _), slot in placed:
+        slots[attempt.place] = max(slots[attempt.place], slot)
     lanes = [
         Lane(place.node, place.engine, slot)
-        for place, slots in sorted(lanes_of.items())
-        for slot in range(1, slots + 1)
+        for place, count in sorted(slots.items())
+        for slot in range(1, count + 1)
     ]
-    index = {(Place(lane.node, lane.engine), lane.slot): number for number, lane in enumerate(lanes)}
+    index = {(lane.node, lane.engine, lane.slot): number for number, lane in enumerate(lanes)}
     waves: dict[int, int] = defaultdict(int)
     bars = []
-    for attempt, record, waiting_at, slot in placed:
-        lane = index[attempt.place, slot]
+    for (attempt, record, waiting_at), slot in placed:
+        lane = index[attempt.place.node, attempt.place.engine, slot]
         waves[lane] += 1
         bars.append(_bar(attempt, record, waiting_at - started_at, lane, waves[lane], started_at))
     return Timeline(
@@ -114,7 +112,28 @@ def lay_out(records: Sequence[RequestRecord], started_at: float, lower_bound_s: 
     )
 
 
-def _pieces(records: Iterable[RequestRecord]) -> Iterable[tuple[AttemptRecord, RequestRecord, float]]:
+def _placed(pieces: Iterable[Piece]) -> list[tuple[Piece, int]]:
+    """Each piece, by dispatch, with the lowest slot of its place that is free then, from 1."""
+    slots: dict[Place, int] = defaultdict(int)
+    free: dict[Place, list[int]] = defaultdict(list)
+    busy: dict[Place, list[tuple[float, int]]] = defaultdict(list)
+    placed = []
+    for piece in pieces:
+        attempt, place = piece[0], piece[0].place
+        while busy[place] and busy[place][0][0] <= attempt.dispatched_at:
+            heapq.heappush(free[place], heapq.heappop(busy[place])[1])
+        if free[place]:
+            slot = heapq.heappop(free[place])
+        else:
+            slots[place] += 1
+            slot = slots[place]
+        free_at = max(attempt.ended_at - OVERLAP_S, attempt.dispatched_at)
+        heapq.heappush(busy[place], (free_at, slot))
+        placed.append((piece, slot))
+    return placed
+
+
+def _pieces(records: Iterable[RequestRecord]) -> Iterable[Piece]:
     """Each attempt with its record and when it began to wait."""
     for record in records:
         waiting_at = record.arrived_at
@@ -138,6 +157,9 @@ def _bar(
         first_byte_s=None if first is None else first - started_at,
         ended_s=attempt.ended_at - started_at,
         end=attempt.end,
+        load_s=min(
+            load_s(record, attempt), (attempt.ended_at if first is None else first) - attempt.dispatched_at
+        ),
     )
 
 
