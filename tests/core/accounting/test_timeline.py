@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pairproxy.core.accounting.records import AttemptRecord, RequestRecord
 from pairproxy.core.accounting.services import OVERLAP_S, peak
 from pairproxy.core.accounting.timeline import Bar, Lane, Timeline, lay_out
-from pairproxy.core.experiments.rigs import unequal_three
+from pairproxy.core.experiments.rigs import equal
 from pairproxy.core.models import NodeId, Outcome, Place, RequestId, Usage
 from pairproxy.core.simulator import simulate
 from pairproxy.core.workloads.bursts import burst
@@ -131,8 +131,8 @@ def test_no_bar_is_lost_and_a_lane_holds_one_at_a_time(seed: int) -> None:
 
 def test_a_simulated_burst_fills_the_slots_there_are() -> None:
     """No more lanes than slots, whatever the network's delays do to the ends."""
-    result = simulate(unequal_three(), burst(Random(4), 64, [NodeId("laptop")]))
+    result = simulate(equal(3, 4), burst(Random(4), 64, [NodeId("node0")]))
     timeline = lay_out(result.records, min(record.arrived_at for record in result.records), None)
     lanes = Counter(lane.node for lane in timeline.lanes)
-    assert lanes == {NodeId("server"): 16, NodeId("box"): 4, NodeId("laptop"): 1}
+    assert lanes == {NodeId(f"node{number}"): 4 for number in range(3)}
     assert timeline.makespan_s == pytest.approx(result.makespan_s)
