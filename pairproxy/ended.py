@@ -1,0 +1,49 @@
+"""Who hears of each request that ended, and what they are told: nothing that only a client said.
+
+::
+
+    ledger --record--> Ended --what may leave the memory--> log, metrics, traces, ...
+
+A client may ask for a model by any name; one that no node holds is the client's own words.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from pairproxy.core.accounting.records import RequestRecord
+from pairproxy.core.models import ModelName
+
+UNKNOWN = ModelName("unknown")
+"""What stands for a model's name that no node holds."""
+
+_log = logging.getLogger(__name__)
+
+Follower = Callable[[RequestRecord], None]
+
+
+class Ended:
+    """Hands each record on to all who follow. One that fails harms neither the others nor a request."""
+
+    def __init__(self, holds: Callable[[ModelName], bool]) -> None:
+        """``holds`` tells whether any node has a model by this name."""
+        self._holds = holds
+        self._followers: list[Follower] = []
+
+    def follow(self, follower: Follower) -> None:
+        """Let ``follower`` hear each record from now on; it must not take long."""
+        self._followers.append(follower)
+
+    def hear(self, record: RequestRecord) -> None:
+        """A request ended."""
+        told = record if self._holds(record.model) else _without_name(record)
+        for follower in self._followers:
+            try:
+                follower(told)
+            except Exception as error:  # noqa: BLE001 who only looks on must not harm the requests
+                _log.error("what follows the requests failed: %s", type(error).__name__)
+
+
+def _without_name(record: RequestRecord) -> RequestRecord:
+    """The record without the model's name, which the sentence of an error repeats."""
+    return replace(record, model=UNKNOWN, error=record.error.partition(":")[0])

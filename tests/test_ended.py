@@ -1,0 +1,60 @@
+import logging
+
+import pytest
+
+from pairproxy.core.accounting.records import RequestRecord
+from pairproxy.core.errors import ModelNotFound
+from pairproxy.core.models import ModelName
+from pairproxy.ended import UNKNOWN, Ended
+from tests.core.accounting.conversation import A, Told, asked, dispatch, refuse
+
+
+def records() -> tuple[RequestRecord, RequestRecord]:
+    """One request that was served, and one for a model that nobody has."""
+    told = Told()
+    told.arrived(0.0, "r", dispatch("r", A))
+    told.arrived(0.0, "q", refuse("q", ModelNotFound("There is no model secret.")))
+    told.finished(2.0, "r")
+    nobodys, served = told.ledger.records
+    return served, nobodys
+
+
+def test_all_hear_of_each() -> None:
+    """What a node holds is told as it is, in the order of following."""
+    served, _ = records()
+    heard: list[tuple[str, RequestRecord]] = []
+    ended = Ended(lambda model: model == "m")
+    ended.follow(lambda record: heard.append(("first", record)))
+    ended.follow(lambda record: heard.append(("second", record)))
+    ended.hear(served)
+    assert heard == [("first", served), ("second", served)]
+
+
+def test_a_name_that_nobody_holds_is_not_told() -> None:
+    """Neither as the model nor in the sentence of the error."""
+    _, nobodys = records()
+    heard: list[RequestRecord] = []
+    ended = Ended(lambda model: False)
+    ended.follow(heard.append)
+    ended.hear(nobodys)
+    assert (heard[0].model, heard[0].error) == (UNKNOWN, "ModelNotFound")
+    assert heard[0].outcome == nobodys.outcome
+    assert "secret" not in repr(heard[0])
+
+
+def test_who_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """The next one hears of it all the same, and the log says what it was, without its words."""
+    served, _ = records()
+    heard: list[RequestRecord] = []
+
+    def fails(record: RequestRecord) -> None:
+        raise ValueError(record.model + ModelName("CANARY"))
+
+    ended = Ended(lambda model: True)
+    ended.follow(fails)
+    ended.follow(heard.append)
+    with caplog.at_level(logging.ERROR):
+        ended.hear(served)
+    assert heard == [served]
+    assert "ValueError" in caplog.text
+    assert "CANARY" not in caplog.text
