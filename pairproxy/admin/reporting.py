@@ -7,13 +7,12 @@ needed in the caller's thread and return the rest as a function of values only, 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pairproxy.api.schema import Record, Report
+from pairproxy.api.reports import report_of
+from pairproxy.api.schema import Report
 from pairproxy.clock import wall
 from pairproxy.core.accounting.ledger import Ledger
-from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.report import RunReport, report_run
 from pairproxy.core.accounting.runs import Run, group_runs
-from pairproxy.core.accounting.timeline import lay_out
 from pairproxy.core.accounting.works import Places
 from pairproxy.core.documents import EngineState
 from pairproxy.core.models import BLOCK_TOKENS, NodeId, Place
@@ -74,10 +73,10 @@ class Reports:
             recording = (
                 record(run, own, policy, places, kinds, _caches(engines), told) if with_recording else None
             )
-            records = tuple(_record(one, run.started_at) for one in run.records)
-            found = reported()
-            timeline = lay_out(run.records, run.started_at, found.lower_bound_s)
-            return Report(found, records, told, recording, findings, own, timeline, started_unix)
+            return report_of(
+                reported(), run.records, run.started_at, node=own, names=told,
+                started_unix=started_unix, recording=recording, findings=findings,
+            )  # fmt: skip
 
         return make
 
@@ -147,26 +146,3 @@ def _caches(engines: Mapping[Place, tuple[EngineState, int | None]]) -> dict[Pla
         ).blocks
         for place, (state, cache) in engines.items()
     }
-
-
-def _record(record: RequestRecord, began_at: float) -> Record:
-    place: Place | None = record.place
-    final = record.final
-    return Record(
-        request=record.id,
-        node=place.node if place else None,
-        engine=place.engine if place else None,
-        outcome=record.outcome,
-        arrived_s=record.arrived_at - began_at,
-        dispatched_s=final.dispatched_at - began_at if final else None,
-        first_byte_s=final.first_byte_at - began_at if final and final.first_byte_at is not None else None,
-        ended_s=record.ended_at - began_at,
-        prompt_tokens=record.usage.prompt_tokens,
-        output_tokens=record.usage.output_tokens,
-        attempts=len(record.attempts),
-        reason=final.reason if final else None,
-        model=record.model,
-        cached_tokens=record.usage.cached_tokens,
-        error=record.error,
-        continued=record.continued,
-    )
