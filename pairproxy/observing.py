@@ -9,14 +9,23 @@ Nothing here decides anything: whoever fails here must not harm a request.
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
+from pairproxy.admin.holdings import look
+from pairproxy.admin.matrix import lay_out
+from pairproxy.admin.pages import reckoned
 from pairproxy.admin.server import AdminPort, Change, Page
 from pairproxy.admin.view import View
+from pairproxy.api.models import ModelMatrix
 from pairproxy.config import Limits, Settings
 from pairproxy.core.accounting.ledger import Ledger
+from pairproxy.core.models import ModelName
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher, Spawn
+from pairproxy.ended import Ended
+from pairproxy.metrics import Metrics
 from pairproxy.peers.book import PeerBook
 from pairproxy.proxy.gate import Gate
 
@@ -39,11 +48,16 @@ class Observing:
         """``name`` is this node's, for people."""
         self._settings = settings
         self._home = home
+        self._scheduler, self._book, self._now = scheduler, book, dispatcher.now
         self._ledger = Ledger()
         dispatcher.listen(self._ledger.record)
+        self._ended = Ended(partial(_holds, scheduler))
+        self._ledger.follow(self._ended.hear)
         self._view = View(
             name, scheduler, self._ledger, book, discovery_problem, peer_port, dispatcher.now, loop_lag
         )
+        self._metrics = Metrics(self._view.present, self._view.last_run)
+        self._ended.follow(self._metrics.totals.hear)
 
     def start(self, spawn: Spawn, stack: AsyncExitStack) -> None:
         """Begin what goes on beside the requests; what it holds is given back by ``stack``."""
@@ -67,4 +81,18 @@ class Observing:
 
     def _pages(self) -> dict[str, Page]:
         """What there is to look at beside the view's own paths, one line each."""
-        return {}
+        return {
+            "/metrics": self._metrics.page,
+            "/models": reckoned(self._models),
+        }
+
+    def _models(self) -> Callable[[], ModelMatrix]:
+        known = look(self._scheduler, self._book.links, self._view.name, self._now())
+        return lambda: lay_out(known)
+
+
+def _holds(scheduler: Scheduler, model: ModelName) -> bool:
+    """Whether any node, also one that does not answer just now, has a model by this name."""
+    local, nodes = scheduler.local, scheduler.nodes
+    known = chain(local.places(model, None), local.lost_places(model), nodes.replicas(model))
+    return any(True for _ in known)

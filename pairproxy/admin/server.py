@@ -84,16 +84,16 @@ class AdminPort(Port):
                 fields.getall("Host", []), fields.getall("Origin", []), fields.get("Sec-Fetch-Site")
             )
         except PairproxyError as error:
-            return _answer({"error": error.sentence}, error.status)
+            return answer({"error": error.sentence}, error.status)
         try:
             if request.method == "POST" and request.path in self._changes:
                 return await self._change(request)
             if request.method not in ("GET", "HEAD"):
-                return _answer({"error": "This port only answers GET here."}, 405)
+                return answer({"error": "This port only answers GET here."}, 405)
             page = self._pages.get(request.path)
             return await (self._read(request) if page is None else page(request))
         except PairproxyError as error:
-            return _answer({"error": error.sentence}, error.status)
+            return answer({"error": error.sentence}, error.status)
 
     async def _change(self, request: web.BaseRequest) -> web.StreamResponse:
         shown = request.headers.getall("Authorization", [])
@@ -101,18 +101,18 @@ class AdminPort(Port):
             shown[0].encode(errors="replace"), b"Bearer " + self._token
         )
         if not self._token or not is_known:
-            return _answer({"error": _REFUSED}, 403)
+            return answer({"error": _REFUSED}, 403)
         try:
             body = await read_body(request, self._limits)
         except BodyTooLarge:
             raise BodyTooLarge(f"A change may have up to {CHANGE_BYTES} bytes. Send less.") from None
         async with self._changing:  # two at a time could each undo a part of the other
-            return _answer(await self._changes[request.path](body))
+            return answer(await self._changes[request.path](body))
 
     async def _read(self, request: web.BaseRequest) -> web.StreamResponse:
         match request.path.split("/"):
             case ["", "status"]:
-                return _answer(await self._reckoned(self._view.status()))
+                return answer(await self._reckoned(self._view.status()))
             case ["", "report"]:
                 run, recording = request.query.get("run"), request.query.get("recording") == "true"
                 report = await self._reckoned(self._view.report(run, with_recording=recording))
@@ -121,15 +121,16 @@ class AdminPort(Port):
                         "There is no run of this name in the daemon's memory."
                         " `pairproxy report` without --run shows the last one."
                     )
-                return _answer(report)
+                return answer(report)
             case ["", "requests", *wanted]:
-                return _answer(self._view.explanation("/".join(wanted)))
+                return answer(self._view.explanation("/".join(wanted)))
             case ["", "health"]:
-                return _answer({"status": "ok"})
+                return answer({"status": "ok"})
             case ["", "ready"]:
                 ready = self._view.is_ready()
-                return _answer({"ready": ready}, 200 if ready else 503)
-        raise NotRemembered("There is /status, /report, /requests/ID, /health and /ready here.")
+                return answer({"ready": ready}, 200 if ready else 503)
+        known = ", ".join(["/status", "/report", "/requests/ID", "/health", *self._pages])
+        raise NotRemembered(f"There is {known} and /ready here.")
 
     async def _reckoned(self, make: Callable[[], T]) -> T:
         async with self._one_at_a_time:
@@ -139,7 +140,8 @@ class AdminPort(Port):
 _REFUSED = "Changes need the token in daemon.json of the daemon's home. Use the commands of pairproxy."
 
 
-def _answer(value: object, status: int = 200) -> web.Response:
+def answer(value: object, status: int = 200) -> web.Response:
+    """An answer in JSON; a ``msgspec.Raw`` is sent as it is."""
     return web.Response(
         body=_encode(value),
         status=status,

@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from pairproxy.api.models import ModelMatrix
 from pairproxy.api.schema import DaemonFile, Explanation, Report, SettingsReread, Status, TrustChanged
 from pairproxy.core.errors import PairproxyError
 
@@ -57,6 +58,11 @@ def get_explanation(home: Path, request: str) -> Explanation:
     """Fetch /requests/ID, by an id, the beginning of one, or `last`. Raises NoDaemon, PairproxyError."""
     path = f"/requests/{quote(request, safe='')}"
     return _get(home, path, Explanation, lambda told, node: node in told.names)
+
+
+def get_models(home: Path) -> ModelMatrix:
+    """Fetch /models: which node holds which model. Raises NoDaemon, PairproxyError."""
+    return _get(home, "/models", ModelMatrix, lambda told, node: told.node == node)
 
 
 def trust_changed(home: Path) -> bool:

@@ -5,7 +5,10 @@ from typing import Literal
 import msgspec
 
 CellState = Literal["same", "different", "unknown", "missing", "away"]
-"""Against the row's main content: the same replica; other content; not known; not there; node is down."""
+"""Against the row's main content: this node's own where it has the model, else the one on most slots.
+
+The same replica; other content; content that cannot be named; not there; the node is down, or its engine.
+"""
 
 
 class ModelCell(msgspec.Struct, frozen=True):
@@ -14,12 +17,14 @@ class ModelCell(msgspec.Struct, frozen=True):
     node: str
     state: CellState
     engine: str | None = None
-    identity: str = ""  # "": missing
+    identity: str = ""  # "": missing, or not known
     is_loaded: bool = False
     context_tokens: int | None = None
     slots: int = 0
     prefill_tokens_per_s: float | None = None
     decode_tokens_per_s: float | None = None
+    kind: str = ""  # of the engine
+    quantization: str = ""  # as the engine lists it; "": it does not
 
 
 class ModelRow(msgspec.Struct, frozen=True):
@@ -39,4 +44,6 @@ class ModelMatrix(msgspec.Struct, frozen=True):
     node: str
     nodes: tuple[str, ...]
     names: dict[str, str]
-    models: tuple[ModelRow, ...]
+    models: tuple[ModelRow, ...]  # by name
+    away: tuple[str, ...] = ()  # of the nodes, those that are not there now
+    left_out: int = 0  # models beyond those that one document holds, held by the fewest nodes

@@ -186,6 +186,10 @@ class CatalogueTable:
         """Let go of what a peer told."""
         self._held.pop(node, None)
 
+    def held(self, node: NodeId) -> NodeCatalogue | None:
+        """What a peer told last, also of one that is not there now."""
+        return self._held.get(node)
+
     def content(self, node: NodeId) -> str:
         """The name of what is held of a peer; "": nothing."""
         held = self._held.get(node)

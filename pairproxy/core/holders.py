@@ -79,7 +79,7 @@ class Holders:
     def _find(self, request: Request, at: float) -> Found:
         exactly = routes.is_embedding(request.path)
         here, there = self._here(request), self._there(request, at)
-        wanted = request.begun or _wanted(here, there, exactly)
+        wanted = request.begun or main_replica(here, there, exactly)
         found: Found = []
         for place, engine, state in here + there:
             if wanted is None or not replicas.is_same(wanted, state.replica, exactly=exactly):
@@ -147,7 +147,7 @@ def _fits(request: Request, holder: Holder, enough_tokens: int | None) -> bool:
     return gates.fits(request, engine.kind, engine.version, state.replica, enough_tokens)
 
 
-def _wanted(here: list[Holder], there: list[Holder], exactly: bool) -> Replica | None:
+def main_replica(here: list[Holder], there: list[Holder], exactly: bool) -> Replica | None:
     """The content that a request of this node gets: this machine's own, else the one that most slots hold.
 
     An alias says which content is meant only where nothing else does. ``exactly``: the called engine says it.
