@@ -75,6 +75,7 @@ class WaitingStatus(msgspec.Struct, frozen=True):
     model: str
     age_s: float
     run: str | None = None
+    is_local: bool = False  # it may run on this machine only
 
 
 class RunProgress(msgspec.Struct, frozen=True):
@@ -117,6 +118,7 @@ class Status(msgspec.Struct, frozen=True):
     current_run: RunProgress | None = None  # the one that began last
     at_unix: float = 0.0  # seconds of the epoch, when all this was so
     history_problem: str | None = None  # why history is not written now
+    limit: str = ""  # what holds requests up now, in one sentence (api.limiting)
 
 
 class Candidate(msgspec.Struct, frozen=True):
