@@ -18,6 +18,7 @@ from pairproxy.api.schema import (
     Status,
 )
 from pairproxy.core.accounting.ledger import Ledger
+from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.documents import EngineState
 from pairproxy.core.models import NodeId, Outcome
 from pairproxy.core.replicas import differing
@@ -59,6 +60,14 @@ class View:
         """What makes GET /status; any thread may call it."""
         status, last_run = self._status(), self._reports.last_run()
         return lambda: msgspec.structs.replace(status, last_run=last_run())
+
+    def present(self) -> Status:
+        """GET /status without its last run, which takes long."""
+        return self._status()
+
+    def last_run(self) -> Callable[[], RunReport | None]:
+        """What makes the report of the last run; any thread may call it."""
+        return self._reports.last_run()
 
     def _status(self) -> Status:
         """All of it but the last run."""

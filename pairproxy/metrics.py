@@ -1,0 +1,182 @@
+"""Prometheus text at /metrics: what ended is counted as it ends, what is so now is read when it is asked for.
+
+::
+
+    Ended --record--> Totals ---.
+                                +--> Collector of one scrape --> text or OpenMetrics, as Accept says
+    View  --status--> gauges ---'
+
+A node is labelled by its short id, which stays when somebody renames the machine and says nothing of its
+owner; ``pairproxy_node_info`` has the names. ``origin`` tells requests of this node's own clients ("here")
+from those that a peer sent ("peer"), which that peer counts as well: sums over several nodes take the former.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.process_collector import ProcessCollector
+
+from pairproxy.api.schema import NodeStatus, Status
+from pairproxy.core.accounting.report import RunReport
+from pairproxy.core.models import NodeId
+from pairproxy.security.identity import short_id
+from pairproxy.totals import BUCKETS, Histogram, Totals, label
+
+PATIENCE_S = 1.0  # for the last run's report; Prometheus gives a scrape 10 s, and the next one has it
+
+Text = tuple[bytes, str]
+"""What is answered, and its content type."""
+
+
+class Metrics:
+    """Answers GET /metrics; ``totals`` hears each record that ended."""
+
+    def __init__(
+        self,
+        now: Callable[[], Status],
+        last_run: Callable[[], Callable[[], RunReport | None]],
+    ) -> None:
+        """``now``: the status without its last run. ``last_run``: what reckons that, in any thread."""
+        self.totals = Totals()
+        self._now = now
+        self._last_run = last_run
+        self._run: RunReport | None = None
+        self._reckoning: asyncio.Future[RunReport | None] | None = None
+
+    async def page(self, request: web.BaseRequest) -> web.StreamResponse:
+        """GET /metrics."""
+        await self._reckon()
+        text, kind = expose(self._now(), self._run, self.totals, request.headers.get("Accept", ""))
+        fields = {"Content-Type": kind, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+        return web.Response(body=text, headers=fields)
+
+    async def _reckon(self) -> None:
+        """Learn of the last run; what takes long goes on beside, once, and is told at a later scrape."""
+        if self._reckoning is None:
+            self._reckoning = asyncio.get_running_loop().run_in_executor(None, self._last_run())
+        done, _ = await asyncio.wait({self._reckoning}, timeout=PATIENCE_S)
+        if done:
+            self._run, self._reckoning = self._reckoning.result(), None
+
+
+def expose(status: Status, run: RunReport | None, totals: Totals, accept: str = "") -> Text:
+    """All metrics, in the format that ``accept`` (the header) asks for."""
+    registry = CollectorRegistry()
+    registry.register(_Now([*_node_gauges(status), *_gauges(status), *_run_gauges(run), *_counted(totals)]))
+    ProcessCollector(registry=registry)  # memory, CPU and descriptors, on Linux
+    encode, kind = choose_encoder(accept)
+    return encode(registry), kind
+
+
+class _Now:
+    """What prometheus_client asks for the metrics of one scrape."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = list(families)
+
+    def collect(self) -> Iterator[Metric]:
+        return iter(self._families)
+
+
+def _gauge(name: str, text: str, value: float | None) -> GaugeMetricFamily:
+    """One without labels; None: not known, so it has no sample."""
+    family = GaugeMetricFamily(f"pairproxy_{name}", text)
+    if value is not None:
+        family.add_metric([], value)
+    return family
+
+
+def _gauges(status: Status) -> Iterator[Metric]:
+    build = GaugeMetricFamily("pairproxy_build_info", "The version that runs; always 1.", labels=["version"])
+    build.add_metric([status.version], 1)
+    yield build
+    yield _gauge("queue_length", "Requests that wait at this node for a place.", status.queue_length)
+    lag = "The longest that the event loop was held up in the last minute."
+    yield _gauge("loop_lag_seconds", lag, status.loop_lag_s)
+
+
+def _run_gauges(run: RunReport | None) -> Iterator[Metric]:
+    ratio = "How many times as fast as on the best node alone the last run was; no sample: not known."
+    yield _gauge("run_speedup", ratio, None if run is None else run.speedup)
+    part = "The least time possible over the time that the last run took; no sample: not known."
+    yield _gauge("run_efficiency", part, None if run is None else run.efficiency)
+
+
+def _node_gauges(status: Status) -> Iterator[Metric]:
+    info = GaugeMetricFamily("pairproxy_node_info", "A node's name; always 1.", labels=["node", "name"])
+    up = GaugeMetricFamily("pairproxy_peer_up", "Whether a paired machine is heard.", labels=["node"])
+    busy = GaugeMetricFamily("pairproxy_in_flight", "Requests that its engines work on now.", labels=["node"])
+    slots = GaugeMetricFamily(
+        "pairproxy_slots", "Requests that its engines take at once; engines that answer.", labels=["node"]
+    )
+    nodes = {short_id(NodeId(node.node)): node for node in reversed(status.nodes)}  # a series once
+    for short, node in reversed(nodes.items()):
+        named = [short]
+        info.add_metric([*named, label(node.name)], 1)
+        if not node.is_self:
+            up.add_metric(named, float(node.is_up))
+        busy.add_metric(named, in_flight(node))
+        slots.add_metric(named, slots_of(node))
+    return iter((info, up, busy, slots))
+
+
+def in_flight(node: NodeStatus) -> int:
+    """Requests that all engines of a node work on."""
+    return sum(engine.in_flight for engine in node.engines)
+
+
+def slots_of(node: NodeStatus) -> int:
+    """Slots of its engines that answer."""
+    return sum(engine.slots for engine in node.engines if engine.is_up)
+
+
+def _counted(totals: Totals) -> Iterator[Metric]:
+    yield _counter(
+        "requests", "Requests that ended, by the node of the last attempt.",
+        ["model", "node", "outcome", "origin"], totals.requests.items(),
+    )  # fmt: skip
+    yield _counter(
+        "tokens", "Tokens as the engines counted them: prompt (cached ones too), cached, output.",
+        ["node", "kind", "origin"], totals.tokens.items(),
+    )  # fmt: skip
+    yield _counter(
+        "refusals", "Requests of clients and peers that were refused.", ["reason"], totals.refusals.items()
+    )
+    hits = (
+        "Part of the prompts' tokens that the engines had in their caches, of the last requests of each node."
+    )
+    family = GaugeMetricFamily("pairproxy_prefix_hit_ratio", hits, labels=["node"])
+    for node, ratio in totals.hit_ratios():
+        family.add_metric([node], ratio)
+    yield family
+    yield _histogram("request_seconds", "From arrival to end, of this node's clients.", totals.request_s)
+    yield _histogram(
+        "ttft_seconds", "From arrival to a reply's first byte, of this node's clients.", totals.ttft_s
+    )
+    yield _histogram(
+        "queue_seconds", "From arrival to the last dispatch, of this node's clients.", totals.queue_s
+    )
+
+
+def _counter(
+    name: str, text: str, labels: list[str], counts: Iterable[tuple[tuple[str, ...], int]]
+) -> CounterMetricFamily:
+    family = CounterMetricFamily(f"pairproxy_{name}", text, labels=labels)
+    for values, count in counts:
+        family.add_metric(values, count)
+    return family
+
+
+def _histogram(name: str, text: str, seen: Histogram) -> HistogramMetricFamily:
+    """Buckets hold all that took as long or less, as the format wants it."""
+    family = HistogramMetricFamily(f"pairproxy_{name}", text)
+    below, buckets = 0, []
+    for edge, count in zip([*map(str, BUCKETS), "+Inf"], seen.counts, strict=True):
+        below += count
+        buckets.append((edge, below))
+    family.add_metric([], buckets, seen.sum_s)
+    return family
