@@ -19,6 +19,7 @@ from pairproxy.cli import (
     explain,
     forget,
     join,
+    models,
     pair,
     peers,
     reload,
@@ -50,6 +51,7 @@ app.command()(rights.rights)
 app.command()(forget.forget)
 app.command(name="reset-identity")(reset_identity.reset_identity)
 app.command()(status.status)
+app.command()(models.models)
 app.command()(reload.reload)
 app.command()(report.report)
 app.command()(explain.explain)

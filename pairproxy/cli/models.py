@@ -1,0 +1,218 @@
+"""pairproxy models: which node holds which model, which differences matter, and what helps."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pairproxy.cli.options import Home, Json, home_or_default, plain
+from pairproxy.cli.printing import console, counted, show_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pairproxy.api.models import ModelCell, ModelMatrix, ModelRow
+
+Pattern = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        help="Only these, each node on a line of its own; * and ? stand for text. May be given again.",
+        show_default=False,
+    ),
+]
+DETAILS = ("node", "is", "engine", "content", "window", "slots", "reads/writes")
+LEFT = frozenset(("node", "is", "engine", "content"))
+WORDS = {"same": "same", "different": "DIFFERS", "unknown": "unknown", "missing": "-", "away": "away"}
+LETTERS = {"same": "S", "different": "D", "unknown": "?", "missing": "-", "away": "a"}
+LEGEND = {
+    "same": "same: the same content, requests go to either",
+    "different": "DIFFERS: other content, never mixed",
+    "unknown": "unknown: its engine does not say, so never mixed",
+    "missing": "-: not there",
+    "away": "away: its node or engine does not answer",
+}
+COLD = "cold: not loaded, so its first request waits for that"
+CONTENT_CHARACTERS = 19  # where no quantization is told: sha256: and the digits that `ollama list` shows
+
+
+def models(model: Pattern = None, home: Home = None, as_json: Json = False) -> None:
+    """Show which node holds which model: the same, another content, or none; what that costs; what helps.
+
+    Examples: `pairproxy models`, `pairproxy models --model 'qwen*'`, `pairproxy models --json`.
+    """
+    from pairproxy.api.client import get_models
+
+    found = get_models(home_or_default(home))
+    rows = _wanted(found, model or [])
+    if as_json:
+        import msgspec
+
+        told = msgspec.structs.replace(found, models=rows)
+        typer.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+        return
+    out = console()
+    if not rows:
+        out.print(_nothing(found, model or []), markup=False)
+    elif model:
+        for number, row in enumerate(rows):
+            if number:
+                out.print()
+            _show_details(out, found, row)
+    else:
+        _show_matrix(out, found, rows)
+    if len(found.nodes) == 1:
+        out.print("No machine is paired: `pairproxy pair` here, `pairproxy join CODE` there.", markup=False)
+    if found.left_out:
+        out.print(
+            f"{counted(found.left_out, 'more model')}, held by the fewest nodes, left out", markup=False
+        )
+
+
+def _wanted(found: "ModelMatrix", patterns: Sequence[str]) -> "tuple[ModelRow, ...]":
+    from pairproxy.core.models import ModelName
+    from pairproxy.core.replicas import matches
+
+    return tuple(row for row in found.models if not patterns or matches(ModelName(row.model), patterns))
+
+
+def _nothing(found: "ModelMatrix", patterns: Sequence[str]) -> str:
+    if found.models:
+        asked = " or ".join(map(plain, patterns))
+        return f"No model is called {asked}. `pairproxy models` lists all {len(found.models)}."
+    return "No engine of any node lists a model. Get one, e.g. `ollama pull llama3.2:1b`."
+
+
+# --- the matrix -----------------------------------------------------------------------------------------
+
+
+def _show_matrix(out: "Console", found: "ModelMatrix", rows: "Sequence[ModelRow]") -> None:
+    """With words where they fit, with letters where those fit, else a block for each model."""
+    names = [_name(found, node) for node in found.nodes]
+    words = [[plain(row.model), *map(_word, row.cells)] for row in rows]
+    letters = [[plain(row.model), *map(_letter, row.cells)] for row in rows]
+    numbers = [str(number) for number in range(1, len(names) + 1)]
+    if _width(["model", *names], words) <= out.width:
+        _print(out, ["model", *names], words)
+        _say(out, _legend(rows, WORDS))
+    elif _width(["model", *numbers], letters) <= out.width:
+        _say(out, "   ".join(f"{number} {name}" for number, name in zip(numbers, names, strict=True)))
+        _print(out, ["model", *numbers], letters)
+        _say(out, _legend(rows, LETTERS))
+    else:
+        for row in rows:
+            _show_block(out, found, row)
+    for row in rows:
+        if any(_notes(row)):
+            out.print()
+            _show_notes(out, row, with_name=True)
+
+
+def _name(found: "ModelMatrix", node: str) -> str:
+    name = plain(found.names.get(node, node[:8])) or node[:8]
+    return f"{name} (away)" if node in found.away else name
+
+
+def _word(cell: "ModelCell") -> str:
+    parts = [WORDS[cell.state]]
+    if cell.state in ("same", "different", "unknown"):
+        if cell.decode_tokens_per_s is not None:
+            parts.append(f"{cell.decode_tokens_per_s:.0f}/s")
+        if not cell.is_loaded:
+            parts.append("cold")
+    return " ".join(parts)
+
+
+def _letter(cell: "ModelCell") -> str:
+    letter = LETTERS[cell.state]
+    return letter.lower() if letter in "SD" and not cell.is_loaded else letter
+
+
+def _legend(rows: "Iterable[ModelRow]", signs: dict[str, str]) -> str:
+    """What the signs that were used mean."""
+    cells = [cell for row in rows for cell in row.cells]
+    used = [state for state in LEGEND if any(cell.state == state for cell in cells)]
+    is_cold = any(cell.state in ("same", "different") and not cell.is_loaded for cell in cells)
+    if signs is WORDS:
+        told = [LEGEND[state] for state in used]
+        told.append("45/s: tokens a second of one request alone")
+        return "; ".join([*told, COLD] if is_cold else told)
+    told = [f"{signs[state]} {LEGEND[state].removeprefix(signs[state] + ': ')}" for state in used]
+    small = ["small letter: " + COLD.removeprefix("cold: ")] if is_cold else []
+    return "; ".join([*told, *small, "speeds: --model NAME"])
+
+
+def _width(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    from rich.cells import cell_len
+
+    columns = zip(titles, *rows, strict=True)
+    return sum(max(map(cell_len, column)) + 2 for column in columns)
+
+
+def _print(out: "Console", titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    show_table(out, titles, rows, frozenset(titles))
+
+
+def _show_block(out: "Console", found: "ModelMatrix", row: "ModelRow") -> None:
+    _say(out, plain(row.model))
+    for state in LEGEND:
+        if names := [_name(found, cell.node) for cell in row.cells if cell.state == state]:
+            _say(out, f"  {state}: {', '.join(names)}")
+
+
+# --- one model ------------------------------------------------------------------------------------------
+
+
+def _show_details(out: "Console", found: "ModelMatrix", row: "ModelRow") -> None:
+    _say(
+        out,
+        f"{plain(row.model)}: balanced among {counted(row.replicas, 'node')}; speeds in tokens/s",
+    )
+    show_table(out, DETAILS, (_detail(found, cell) for cell in row.cells), LEFT)
+    _show_notes(out, row, with_name=False)
+
+
+def _detail(found: "ModelMatrix", cell: "ModelCell") -> tuple[str, ...]:
+    if cell.engine is None:
+        return (_name(found, cell.node), WORDS[cell.state], *[""] * 5)
+    is_cold = cell.state != "away" and not cell.is_loaded
+    return (
+        _name(found, cell.node),
+        WORDS[cell.state] + (" cold" if is_cold else ""),
+        plain(cell.engine),
+        plain(cell.quantization or cell.identity)[:CONTENT_CHARACTERS],
+        f"{cell.context_tokens:,}" if cell.context_tokens is not None else "?",
+        str(cell.slots),
+        _speeds(cell),
+    )
+
+
+def _speeds(cell: "ModelCell") -> str:
+    """Tokens a second of one request alone: of its prompt, of its reply."""
+    if cell.prefill_tokens_per_s is None or cell.decode_tokens_per_s is None:
+        return "?"
+    return f"{cell.prefill_tokens_per_s:.0f} / {cell.decode_tokens_per_s:.0f}"
+
+
+def _show_notes(out: "Console", row: "ModelRow", *, with_name: bool) -> None:
+    if with_name:
+        _say(out, plain(row.model))
+    for line in _notes(row):
+        _say(out, line)
+
+
+def _notes(row: "ModelRow") -> Iterator[str]:
+    yield from (f"  {plain(difference)}" for difference in row.differences)
+    if row.costs:
+        yield f"  costs: {plain(row.costs)}"
+    if row.fix:
+        yield f"  fix:   {plain(row.fix)}"
+
+
+def _say(out: "Console", text: str) -> None:
+    """One line, folded at words; a command in it stays in one piece for whoever copies it."""
+    from rich.text import Text
+
+    indent = len(text) - len(text.lstrip())
+    for number, line in enumerate(Text(text.strip()).wrap(out, max(out.width - indent - 2, 20))):
+        out.print(Text(" " * (indent + (2 if number else 0))).append_text(line), soft_wrap=True)
