@@ -5,6 +5,10 @@ from typing import Annotated
 
 import typer
 
+from pairproxy.tui.words import plain
+
+__all__ = ["Home", "Json", "home_or_default", "plain"]
+
 Home = Annotated[
     Path | None,
     typer.Option(
@@ -13,11 +17,6 @@ Home = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-
-
-def plain(text: str) -> str:
-    """What others named or wrote, made harmless for a terminal: one line without control characters."""
-    return "".join(character for character in " ".join(text.split()) if character.isprintable())
 
 
 def home_or_default(home: Path | None) -> Path:

@@ -4,8 +4,12 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from pairproxy.tui.words import counted
+
 if TYPE_CHECKING:
     from rich.console import Console
+
+__all__ = ["console", "counted", "show_table"]
 
 
 def console(*, to_stderr: bool = False) -> "Console":
@@ -44,8 +48,3 @@ def show_table(
         )
         for line in (first, *(f"  {other}" for other in others)):
             out.print(Text(line))
-
-
-def counted(count: int, one: str) -> str:
-    """``1 request``, ``2 requests``."""
-    return f"{count} {one}" if count == 1 else f"{count} {one}s"

@@ -1,0 +1,225 @@
+"""The page: parts above and beside each other, each in as many lines as there is room for."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from pairproxy.api.schema import Status
+from pairproxy.tui.cells import waiting_cells
+from pairproxy.tui.fitting import cut, padded, wrapped
+from pairproxy.tui.nodes import MODELS, NODES, model_rows, node_rows, totals
+from pairproxy.tui.notes import notes
+from pairproxy.tui.palette import BAD, HEAD, LIMIT, SOFT, Palette
+from pairproxy.tui.requests import RUNNING, WAITING_COLUMNS, running_rows, waiting_rows
+from pairproxy.tui.run import run_lines
+from pairproxy.tui.table import Column, blocks, natural_width, table
+from pairproxy.tui.words import lasting, named
+
+TWO_COLUMNS = 132  # characters from which the requests stand beside the nodes
+BETWEEN = 3  # characters between the two
+MOST_LISTED = 8  # requests on one page for paper: a screen has some 24 lines
+LIMIT_LINES = 2  # of the sentence on what limits
+
+Draw = Callable[[int], list[Text]]
+"""Draws a part in at most so many lines, one or more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """``fair``: lines it gets before others get more than that; ``wants``: lines in which it fits."""
+
+    draw: Draw
+    wants: int
+    fair: int
+
+
+def page(
+    status: Status,
+    limit: str,
+    width: int,
+    height: int,
+    palette: Palette,
+    *,
+    banner: str = "",
+    keys: str = "",
+) -> list[Text]:
+    """At most ``height`` lines of at most ``width`` columns.
+
+    ``limit``: the sentence on what limits now. ``banner``: what must be seen first, "" for nothing.
+    ``keys``: what the keyboard does.
+    """
+    if width < 1 or height < 1:
+        return []
+    top = _top(status, limit, width, palette, banner)
+    foot = [_legend(status, width, palette, keys)]
+    room = max(height - len(top) - len(foot), 0)
+    if width >= TWO_COLUMNS:
+        left_wide = (width - BETWEEN) // 2
+        left = [*_cluster(status, left_wide, palette), _models(status, left_wide, palette)]
+        right = _requests(status, width - left_wide - BETWEEN, palette)
+        body = _beside(_stacked(left, room), _stacked(right, room), left_wide, palette)
+    else:
+        parts = [*_cluster(status, width, palette), *_requests(status, width, palette)]
+        body = _stacked([*parts, _models(status, width, palette)], room)
+    lines = [*top, *body, *[Text()] * (room - len(body)), *foot]
+    return [cut(line, width, palette.ellipsis) for line in lines[:height]]
+
+
+def one_page(status: Status, limit: str, width: int, palette: Palette) -> list[Text]:
+    """The same for paper: in as many lines as it takes, only what runs and waits is cut off and counted.
+
+    Nothing else is cut: a table that is wider than ``width`` becomes blocks, a sentence may be wider.
+    """
+    tables: list[tuple[Sequence[Column], list[list[Text]], int]] = [
+        (NODES, node_rows(status, width, palette), 0),
+        (MODELS, model_rows(status, palette), 0),
+        (RUNNING, running_rows(status, palette, MOST_LISTED), len(status.running) - MOST_LISTED),
+        (WAITING_COLUMNS, waiting_rows(status, palette, MOST_LISTED), len(status.waiting) - MOST_LISTED),
+    ]
+    lines = _top(status, limit, width, palette, "")
+    for columns, rows, hidden in tables:
+        if rows:
+            fits = natural_width(columns, rows) <= width
+            lines += [Text(), *(table(columns, rows, width, "") if fits else blocks(columns, rows))]
+        if hidden > 0:
+            lines.append(Text(f"and {hidden} more; `pairproxy status --json` has them all"))
+        if columns is NODES:
+            run = run_lines(status, max(width, 60), palette)
+            lines += [_legend(status, width, palette, ""), *([Text(), *run] if run else [])]
+    said = [Text(named(note, is_ascii=palette.is_ascii)) for note in notes(status)]
+    return [*lines, Text(), *said] if said else lines
+
+
+def _top(status: Status, limit: str, width: int, palette: Palette, banner: str) -> list[Text]:
+    """Who this is, what runs and waits, what limits."""
+    head = Text("pairproxy ", HEAD).append(named(status.name, is_ascii=palette.is_ascii), HEAD)
+    head.append(f"  {status.version}, up {lasting(status.uptime_s)}, {plain_policy(status)}", SOFT)
+    lines = [head]
+    if banner:
+        lines.append(padded(Text(banner, "reverse bold"), width, palette.ellipsis))
+    count = Text(counts(status))
+    room = width - cell_len(count.plain) - 2
+    if status.queue_length and room > 0:
+        count.append("  ").append_text(waiting_cells(status.queue_length, room, palette))
+    lines.append(count)
+    sentence = named(limit, is_ascii=palette.is_ascii)
+    return lines + [Text(line, LIMIT) for line in wrapped(sentence, width)[:LIMIT_LINES]]
+
+
+def plain_policy(status: Status) -> str:
+    """The policy, and whether the node drains."""
+    return named(status.policy, is_ascii=True) + (", draining" if status.is_draining else "")
+
+
+def counts(status: Status) -> str:
+    """How many run, wait and have ended how."""
+    ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(status.outcomes.items()))
+    return (
+        f"{len(status.running)} running, {status.queue_length} waiting, {sum(status.outcomes.values())} ended"
+        + (f" ({ended})" if ended else "")
+    )
+
+
+def _legend(status: Status, width: int, palette: Palette, keys: str) -> Text:
+    """What the cells mean, and the keys."""
+    kinds = [(palette.writing, "writing"), (palette.reading, "reading"), (palette.free, "free")]
+    slots = totals(status)
+    if slots.others:
+        kinds.append((palette.others, "for others"))
+    if slots.withheld:
+        kinds.append((palette.withheld, "withheld"))
+    if status.queue_length:
+        kinds.append((palette.waiting, "waiting"))
+    text = Text("  ".join(f"{cell} {word}" for cell, word in kinds), SOFT)
+    room = width - cell_len(text.plain) - cell_len(keys)
+    return (
+        text.append(" " * room).append(keys, HEAD)
+        if keys and room > 1
+        else text
+        if not keys
+        else Text(keys, HEAD)
+    )
+
+
+def _cluster(status: Status, width: int, palette: Palette) -> list[Part]:
+    rows = node_rows(status, width, palette)
+    run = run_lines(status, width, palette)
+    said = [
+        Text(line)
+        for note in notes(status)
+        for line in wrapped(named(note, is_ascii=palette.is_ascii), width)
+    ]
+    return [
+        _table(NODES, len(rows), lambda most: rows[:most], width, palette, fair=10),
+        Part(lambda most: run[:most], len(run), 3),
+        Part(lambda most: _counted_out(said, most, " lines"), len(said), 3),
+    ]
+
+
+def _requests(status: Status, width: int, palette: Palette) -> list[Part]:
+    def running(most: int) -> list[list[Text]]:
+        return running_rows(status, palette, most)
+
+    def waiting(most: int) -> list[list[Text]]:
+        return waiting_rows(status, palette, most)
+
+    return [
+        _table(RUNNING, len(status.running), running, width, palette, fair=6),
+        _table(WAITING_COLUMNS, len(status.waiting), waiting, width, palette, fair=3),
+    ]
+
+
+def _models(status: Status, width: int, palette: Palette) -> Part:
+    rows = model_rows(status, palette)
+    return _table(MODELS, len(rows), lambda most: rows[:most], width, palette, fair=0)
+
+
+def _table(
+    columns: Sequence[Column],
+    count: int,
+    rows: Callable[[int], list[list[Text]]],
+    width: int,
+    palette: Palette,
+    fair: int,
+) -> Part:
+    """A table of ``count`` rows, which ``rows`` makes as far as they have room."""
+
+    def draw(most: int) -> list[Text]:
+        shown = count if count < most else max(most - 2, 0)
+        lines = table(columns, rows(shown), width, palette.ellipsis)[:most]
+        return lines if shown == count or most < 2 else [*lines, Text(f"and {count - shown} more", SOFT)]
+
+    return Part(draw, count + 1 if count else 0, min(fair, count + 1))
+
+
+def _counted_out(lines: Sequence[Text], most: int, what: str) -> list[Text]:
+    """The first lines, and how many are not there."""
+    if len(lines) <= most:
+        return list(lines)
+    return [*lines[: most - 1], Text(f"and {len(lines) - most + 1} more{what}", BAD)]
+
+
+def _stacked(parts: Sequence[Part], room: int) -> list[Text]:
+    """The parts above each other, an empty line between them where all have what they want."""
+    parts = [part for part in parts if part.wants]
+    heights = [0] * len(parts)
+    for goal in ([min(part.fair, part.wants) for part in parts], [part.wants for part in parts]):
+        for index, wanted in enumerate(goal):
+            heights[index] += min(max(wanted - heights[index], 0), room - sum(heights))
+    shown = [part.draw(height) for part, height in zip(parts, heights, strict=True) if height]
+    is_loose = sum(map(len, shown)) + len(shown) <= room
+    lines: list[Text] = []
+    for one in shown:
+        lines += [Text(), *one] if is_loose else one
+    return lines[:room]
+
+
+def _beside(left: Sequence[Text], right: Sequence[Text], left_wide: int, palette: Palette) -> list[Text]:
+    lines = []
+    for index in range(max(len(left), len(right))):
+        first = left[index] if index < len(left) else Text()
+        line = padded(first, left_wide + BETWEEN, palette.ellipsis)
+        lines.append(line.append_text(right[index]) if index < len(right) else line)
+    return lines
