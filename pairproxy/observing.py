@@ -28,6 +28,7 @@ from pairproxy.ended import Ended
 from pairproxy.metrics import Metrics
 from pairproxy.peers.book import PeerBook
 from pairproxy.proxy.gate import Gate
+from pairproxy.web.serving import page_handlers
 
 
 class Observing:
@@ -82,6 +83,7 @@ class Observing:
     def _pages(self) -> dict[str, Page]:
         """What there is to look at beside the view's own paths, one line each."""
         return {
+            **page_handlers(),
             "/metrics": self._metrics.page,
             "/models": reckoned(self._models),
         }

@@ -1,0 +1,113 @@
+// The runs that are remembered, and one of them: what it reached, what it could have, and where the time went.
+
+import { code, facts, h, note, table } from "./dom.js";
+import { timeline } from "./timeline.js";
+import { counted, name, nodeName, outcomes, percent, plain, ratio, seconds, short, when } from "./words.js";
+
+const LOSSES = {
+  tail_idle_s: "idle with nothing to do",
+  cold_load_s: "loading models",
+  duplicated_prefill_s: "reading prompts twice",
+  waiting_by_plan_s: "idle by plan while requests waited",
+  transport_s: "on the way",
+  rescue_waste_s: "attempts for nothing",
+  prediction_error_s: "slower than the best pace, or the wrong place",
+};
+const number = (title) => ({ title, kind: "number" });
+
+export function runsView(state) {
+  const wanted = state.argument;
+  const told = state.store.ask(wanted ? `/report?run=${encodeURIComponent(wanted)}` : "/report");
+  return [list(state, told.value?.run?.run), told.error ? note("bad", plain(told.error)) : null, told.value ? one(state, told.value) : told.error ? null : note("hint", "Asking for the run.")];
+}
+
+function list(state, shown) {
+  const told = state.store.ask("/runs?limit=50");
+  if (!told.value) return null; // this daemon keeps no history: there is the last run
+  const rows = told.value.runs.map((run) => ({
+    key: `${run.run} ${run.started_unix}`,
+    attributes: { class: run.run === shown ? "shown" : null },
+    cells: [
+      h("a", { href: `#/runs/${encodeURIComponent(run.run)}`, "aria-current": run.run === shown ? "true" : null }, name(run.name ?? short(run.run))),
+      when(run.started_unix),
+      run.requests,
+      outcomes(run.outcomes),
+      run.nodes,
+      seconds(run.makespan_s),
+      ratio(run.speedup),
+      ratio(run.bound_waves),
+      percent(run.efficiency),
+    ],
+  }));
+  const columns = ["run", "began", number("requests"), "outcomes", number("nodes"), number("makespan"), number("speedup"), number("waves bound"), number("efficiency")];
+  return [
+    told.value.problem ? note("bad", "History: ", plain(told.value.problem)) : null,
+    rows.length ? table("Runs, the latest first", columns, rows, { class: "scroll list" }) : null,
+    told.value.has_more ? h("p", { class: "muted" }, "Older ones: ", code("pairproxy report --all")) : null,
+  ];
+}
+
+function one(state, report) {
+  const run = report.run;
+  if (!run) return note("hint", "No request has ended yet. Point a tool at a port of this machine and come back.");
+  return h(
+    "article",
+    { key: `run ${run.run}`, "aria-labelledby": "h-run" },
+    h("h2", { id: "h-run" }, "Run ", name(short(run.run)), report.started_unix ? h("span", { class: "muted" }, ` began ${when(report.started_unix)}`) : null),
+    verdict(report),
+    facts([
+      ["requests", `${run.requests} (${outcomes(run.outcomes)})`],
+      ["makespan", seconds(run.makespan_s)],
+      ["speedup", ratio(run.speedup)],
+      ["against this machine alone", run.speedup_local === null ? null : ratio(run.speedup_local)],
+      ["waves bound", ratio(run.bound_waves)],
+      ["provable bound", ratio(run.bound_provable)],
+      ["efficiency", percent(run.efficiency)],
+      ["no schedule ends before", run.lower_bound_s === null ? null : seconds(run.lower_bound_s)],
+      ["TTFT (median, p90)", run.ttft_p50_s === null ? null : `${seconds(run.ttft_p50_s)}, ${seconds(run.ttft_p90_s)}`],
+      ["waited (median, p90)", run.queue_p50_s === null ? null : `${seconds(run.queue_p50_s)}, ${seconds(run.queue_p90_s)}`],
+      ["prompt tokens from a cache", run.cached_tokens === null ? null : `${run.cached_tokens} of ${run.prompt_tokens}`],
+      ["chains", run.chains ? `${run.chains}, ${counted(run.chain_steps, "step")}, longest ${run.longest_chain}` : null],
+    ]),
+    timeline(state, report),
+    losses(run),
+    perNode(run, report.names),
+    run.notes.length + report.findings.length ? h("ul", { class: "notes" }, [...run.notes, ...report.findings].map((text) => h("li", { key: text }, plain(text)))) : null,
+    advised(state, run.run),
+  );
+}
+
+/** What limited this run and what would change it, in the words of the report. */
+export function verdict(report) {
+  const said = report.verdict ?? report.run.verdict;
+  return said ? note("verdict", plain(said.limited_by), " ", plain(said.change)) : null;
+}
+
+function losses(run) {
+  if (!run.losses) return null;
+  const found = Object.entries(run.losses).filter(([cause, lost]) => cause in LOSSES && lost >= 0.01 * run.makespan_s);
+  if (!found.length) return null;
+  const most = Math.max(...found.map(([, lost]) => lost));
+  const rows = found
+    .sort((one, other) => other[1] - one[1])
+    .map(([cause, lost]) => ({ key: cause, cells: [LOSSES[cause], seconds(lost), h("div", { class: "bar", "aria-hidden": "true" }, h("span", { "width%": (100 * lost) / most }))] }));
+  return table("Where the time beyond the lower bound went", ["cause", number("lost"), ""], rows);
+}
+
+function perNode(run, names) {
+  const rows = Object.entries(run.per_node).map(([id, tally]) => ({
+    key: id,
+    cells: [name(nodeName(names, id)), tally.requests, tally.prompt_tokens, tally.output_tokens, seconds(tally.busy_s)],
+  }));
+  return table("Who did what", ["node", number("requests"), number("tokens in"), number("tokens out"), number("busy")], rows);
+}
+
+function advised(state, run) {
+  const told = state.store.ask(`/advice?run=${encodeURIComponent(run)}`).value;
+  if (!told?.advice.length) return null;
+  const rows = told.advice.map((one) => ({ key: `${one.lever} ${one.sentence}`, cells: [one.lever, one.helps ? "helps" : "does not help", plain(one.sentence), one.gain_s === null ? "" : seconds(one.gain_s)] }));
+  return [
+    table("What would make it faster", ["lever", "", "why", number("gain")], rows),
+    told.missing.length ? h("p", { class: "muted" }, "Not measured: ", told.missing.map(plain).join("; ")) : null,
+  ];
+}
