@@ -241,11 +241,8 @@ def _fix_contents(row: Row) -> Iterator[str]:
         yield f"On {row.named(others)}: `lms get {model}{'@' + level.lower() if level else ''}`."
     elif others:
         yield f"Serve the same file on {row.named([*row.of('same'), *others])}."
-    if unsure := row.of("different", "unknown"):
-        yield (
-            f"Or, if you know that {row.named([*row.of('same'), *unsure])} answer alike, "
-            f"give all of them one new name with {_ALIASES}."
-        )
+    if others or row.of("unknown"):
+        yield f"Or, if you know that they answer alike, give all one new name with {_ALIASES}."
 
 
 def _fix_missing(row: Row) -> Iterator[str]:

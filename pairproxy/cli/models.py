@@ -96,7 +96,7 @@ def _show_matrix(out: "Console", found: "ModelMatrix", rows: "Sequence[ModelRow]
         _print(out, ["model", *names], words)
         _say(out, _legend(rows, WORDS))
     elif _width(["model", *numbers], letters) <= out.width:
-        _say(out, "   ".join(f"{number} {name}" for number, name in zip(numbers, names, strict=True)))
+        _say(out, "  ".join(f"{number}={name}" for number, name in zip(numbers, names, strict=True)))
         _print(out, ["model", *numbers], letters)
         _say(out, _legend(rows, LETTERS))
     else:
@@ -137,7 +137,7 @@ def _legend(rows: "Iterable[ModelRow]", signs: dict[str, str]) -> str:
         told = [LEGEND[state] for state in used]
         told.append("45/s: tokens a second of one request alone")
         return "; ".join([*told, COLD] if is_cold else told)
-    told = [f"{signs[state]} {LEGEND[state].removeprefix(signs[state] + ': ')}" for state in used]
+    told = [f"{signs[state]} {LEGEND[state].partition(': ')[2]}" for state in used]
     small = ["small letter: " + COLD.removeprefix("cold: ")] if is_cold else []
     return "; ".join([*told, *small, "speeds: --model NAME"])
 

@@ -34,7 +34,7 @@ def show_table(
     rows = list(rows)
     table = Table(box=None, header_style="bold")
     for title in titles:
-        table.add_column(title, justify="left" if title in left else "right", no_wrap=True)
+        table.add_column(Text(title), justify="left" if title in left else "right", no_wrap=True)
     for row in rows:
         table.add_row(*map(Text, row))
     if table.__rich_measure__(out, out.options.update(width=10_000)).maximum <= out.width:
