@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from pairproxy.api.schema import Record, Report
+from pairproxy.core.accounting.judging import judge
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.accounting.timeline import lay_out
@@ -22,6 +23,7 @@ def report_of(
     findings: tuple[str, ...] = (),
 ) -> Report:
     """Tell of a run: its ``records`` by arrival, the first at ``started_at`` (seconds on their clock)."""
+    timeline = lay_out(records, started_at, run.lower_bound_s)
     return Report(
         run=run,
         records=tuple(record_of(one, started_at) for one in records),
@@ -29,8 +31,9 @@ def report_of(
         recording=recording,
         findings=findings,
         node=node,
-        timeline=lay_out(records, started_at, run.lower_bound_s),
+        timeline=timeline,
         started_unix=started_unix,
+        verdict=judge(run, timeline, names),
     )
 
 

@@ -4,6 +4,7 @@ import msgspec
 
 from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.accounting.timeline import Timeline
+from pairproxy.core.accounting.verdict import Verdict
 from pairproxy.core.whatif.recording import Recording
 
 
@@ -217,6 +218,7 @@ class Report(msgspec.Struct, frozen=True):
     node: str = ""  # this one
     timeline: Timeline | None = None
     started_unix: float | None = None  # seconds of the epoch, when the run's first request arrived
+    verdict: Verdict | None = None  # what limited the run, and what would change it, in two sentences
 
 
 class SettingsReread(msgspec.Struct, frozen=True):

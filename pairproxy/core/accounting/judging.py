@@ -1,0 +1,56 @@
+"""What limited a run: its time is its lower bound, which no schedule avoids, and the losses beyond it.
+
+If the bound is nearly all of it, the bound was the limit, and it is looked at what made it. Else the largest
+of the losses was. Where no losses are known the picture has to do.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from pairproxy.core.accounting.occupancy import occupancy
+from pairproxy.core.accounting.report import RunReport
+from pairproxy.core.accounting.timeline import Timeline
+from pairproxy.core.accounting.verdict import Seen, Verdict, several, shown
+from pairproxy.core.accounting.verdict_bounds import by_the_bound
+from pairproxy.core.accounting.verdict_losses import by_the_losses
+from pairproxy.core.models import NodeId
+
+NEAR = 0.9  # of the makespan: what is beyond such a bound is what runs of one job differ by anyway
+FAILING = 0.1  # of the requests did not end well: from then on the rest is not the job any more
+
+
+def judge(report: RunReport, timeline: Timeline, names: Mapping[NodeId, str] | None = None) -> Verdict:
+    """Say in two sentences what limited a run, and what would change it. ``names``: as people call nodes."""
+    seen = Seen(report, timeline, occupancy(timeline, report.slots), names or {})
+    bad = report.requests - report.outcomes.get("done", 0)
+    if bad >= FAILING * report.requests:
+        return _failures(seen, bad)
+    if report.losses is None or report.losses.total_s <= (1.0 - NEAR) * report.makespan_s:
+        return by_the_bound(seen)
+    return by_the_losses(seen, report.losses)
+
+
+def _failures(seen: Seen, bad: int) -> Verdict:
+    report = seen.report
+    how = ", ".join(f"{count} {word}" for word, count in sorted(report.outcomes.items()) if word != "done")
+    places = Counter(seen.lane_name(bar.lane) for bar in seen.timeline.bars if bar.end != "done")
+    where = f"; attempts that led to nothing: {seen.named(places)}" if places else ""
+    limited = f"{bad} of {several(report.requests, 'request')} did not end well ({how}){where}."
+    return Verdict("failures", limited, _remedy(seen))
+
+
+def _remedy(seen: Seen) -> str:
+    """What to do about those that did not end well, by what happened to most of them."""
+    outcomes = seen.report.outcomes
+    if outcomes.get("cancelled", 0) > sum(outcomes.get(word, 0) for word in ("refused", "failed", "error")):
+        return (
+            f"The clients left, after {shown(seen.occupancy.median_s)} s of work at most for half of what was"
+            " answered: give them more patience, or ask for shorter replies."
+        )
+    if unplaced := len(seen.timeline.unplaced):
+        return (
+            f"{several(unplaced, 'request')} found no place: `pairproxy explain` says of each why. For"
+            " more of"
+            " them at once, pair another machine or raise routing.queue_limit and routing.queue_timeout_s."
+        )
+    return "`pairproxy explain` says of each why, `pairproxy status` which node has a problem now."

@@ -1,0 +1,96 @@
+"""What can be read off a run's timeline: how many requests were open, and when slots had nothing to do."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from pairproxy.core.accounting.services import OVERLAP_S, peak
+from pairproxy.core.accounting.timeline import Bar, Timeline
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """Seconds from the run's start; idle time in slots times seconds, and only while nothing waited."""
+
+    most_open: int  # requests that waited or ran at one moment
+    most_waiting: int
+    last_arrival_s: float
+    idle_before_s: float  # until the last arrival: the clients had not asked for more
+    idle_after_s: float  # from then on: nothing was left to do
+    busy: float  # the part of all slots' time in which they ran something, from 0 to 1
+    longest: Bar | None  # of the replies
+    median_s: float  # of what the replies took on their slots
+    waited_s: float  # the mean of all requests
+
+
+def occupancy(timeline: Timeline, slots: int) -> Occupancy:
+    """Look at a run on ``slots`` slots."""
+    spans = list(_spans(timeline))
+    waits = list(_waits(timeline))
+    runs = [(bar.dispatched_s, bar.ended_s) for bar in timeline.bars]
+    last = max((start for start, _ in spans), default=0.0)
+    before, after = _idle(runs, waits, slots, last, timeline.makespan_s)
+    replies = [bar for bar in timeline.bars if bar.end == "done"]
+    return Occupancy(
+        most_open=peak(spans),
+        most_waiting=peak(waits),
+        last_arrival_s=last,
+        idle_before_s=before,
+        idle_after_s=after,
+        busy=min(sum(end - start for start, end in runs) / (slots * timeline.makespan_s or 1.0), 1.0),
+        longest=max(replies, key=service_s, default=None),
+        median_s=median(map(service_s, replies)) if replies else 0.0,
+        waited_s=sum(end - start for start, end in waits) / max(len(spans), 1),
+    )
+
+
+def service_s(bar: Bar) -> float:
+    """How long an attempt held its slot."""
+    return bar.ended_s - bar.dispatched_s
+
+
+def _spans(timeline: Timeline) -> Iterator[Interval]:
+    """Each request from its arrival to its end."""
+    whole: dict[str, Interval] = {}
+    for bar in timeline.bars:
+        start, end = whole.get(bar.request, (bar.waiting_s, bar.ended_s))
+        whole[bar.request] = min(start, bar.waiting_s), max(end, bar.ended_s)
+    yield from whole.values()
+    for request in timeline.unplaced:
+        yield request.waiting_s, request.ended_s
+
+
+def _waits(timeline: Timeline) -> Iterator[Interval]:
+    """When requests waited, OVERLAP_S and longer: each one takes a moment to be placed."""
+    for bar in timeline.bars:
+        if bar.dispatched_s - bar.waiting_s > OVERLAP_S:
+            yield bar.waiting_s, bar.dispatched_s
+    for request in timeline.unplaced:
+        if request.ended_s - request.waiting_s > OVERLAP_S:
+            yield request.waiting_s, request.ended_s
+
+
+def _idle(
+    runs: Iterable[Interval], waits: Iterable[Interval], slots: int, last_s: float, end_s: float
+) -> tuple[float, float]:
+    """Slot-seconds without work while nothing waited: until the last arrival, and from then on."""
+    changes = [(0.0, 0, 0), (last_s, 0, 0), (end_s, 0, 0)]
+    for start, end in runs:
+        changes += [(start, 1, 0), (end, -1, 0)]
+    for start, end in waits:
+        changes += [(start, 0, 1), (end, 0, -1)]
+    running = waiting = 0
+    before_s = after_s = 0.0
+    for (at, started, queued), (until, _, _) in pairwise(sorted(changes)):
+        running, waiting = running + started, waiting + queued
+        if waiting > 0:
+            continue
+        idle_s = (until - at) * max(slots - running, 0)
+        if at < last_s:
+            before_s += idle_s
+        else:
+            after_s += idle_s
+    return before_s, after_s

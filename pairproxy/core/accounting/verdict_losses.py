@@ -1,0 +1,231 @@
+"""The verdict on a run that lost time beyond its bound: what the largest of its losses came of."""
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+
+from pairproxy.core.accounting.losses import Losses
+from pairproxy.core.accounting.notes import MOSTLY
+from pairproxy.core.accounting.occupancy import service_s
+from pairproxy.core.accounting.verdict import Seen, Verdict, several, shown
+from pairproxy.core.accounting.verdict_bounds import (
+    SHORT,
+    chain,
+    few_requests,
+    one_at_a_time,
+    single_node,
+    told_long_request,
+)
+from pairproxy.core.models import ModelName, NodeId
+
+
+def by_the_losses(seen: Seen, losses: Losses) -> Verdict:
+    """About the largest one."""
+    loss, seconds = max(losses.items(), key=lambda item: item[1])
+    tell = {
+        "tail_idle_s": _idle,
+        "cold_load_s": _cold_loads,
+        "duplicated_prefill_s": _repeated_prompts,
+        "waiting_by_plan_s": _waiting_by_plan,
+        "transport_s": _transport,
+        "rescue_waste_s": _wasted_attempts,
+        "prediction_error_s": _slow_pace,
+    }[loss]
+    return tell(seen, loss, seconds)
+
+
+def _idle(seen: Seen, loss: str, seconds: float) -> Verdict:
+    """Slots without work while nothing waited: why there was none."""
+    occupancy, report = seen.occupancy, seen.report
+    for found in (chain(seen), one_at_a_time(seen), few_requests(seen)):
+        if found is not None:
+            return replace(found, loss=loss)
+    if occupancy.idle_before_s > occupancy.idle_after_s:
+        return _starved(seen, loss, seconds)
+    longest = occupancy.longest
+    stands_out = longest is not None and occupancy.median_s <= SHORT * service_s(longest)
+    if longest is not None and stands_out and longest.ended_s >= MOSTLY * report.makespan_s:
+        found = told_long_request(seen, loss)
+        if found is not None:
+            return found
+    return _uneven_end(seen, loss, seconds)
+
+
+def _starved(seen: Seen, loss: str, seconds: float) -> Verdict:
+    """The clients had not asked yet, or their tools were at work."""
+    occupancy, report = seen.occupancy, seen.report
+    used = (
+        f"{seen.of_makespan(seconds)} went by with slots that had nothing to do: at most"
+        f" {several(occupancy.most_open, 'request')} at once for {several(report.slots, 'slot')}"
+    )
+    if report.chains and report.tool_s > 0.0:
+        return Verdict(
+            "tools",
+            f"The agents' own tools: {shown(report.tool_s)} s in {several(report.chains, 'chain')}; {used}.",
+            "Quicker tools, or more agents side by side, would fill the slots; more machines would not.",
+            seconds,
+            loss,
+        )
+    return Verdict(
+        "arrivals",
+        f"The clients asked over {shown(occupancy.last_arrival_s)} s: {used}.",
+        "Ask sooner, or more at once; more machines would wait as well.",
+        seconds,
+        loss,
+    )
+
+
+def _uneven_end(seen: Seen, loss: str, seconds: float) -> Verdict:
+    last = max(seen.timeline.bars, key=lambda bar: bar.ended_s)
+    return Verdict(
+        "uneven-end",
+        f"At the end slots had nothing left to do, which cost {seen.of_makespan(seconds)}: the last request"
+        f" ({last.request[:8]} on {seen.lane_name(last.lane)}) began at {shown(last.dispatched_s)} s and took"
+        f" {shown(service_s(last))} s.",
+        "More, shorter requests end more evenly; ask the long ones first, or limit replies (max_tokens), by"
+        " which pairproxy knows in advance how long they may be.",
+        seconds,
+        loss,
+    )
+
+
+def _cold_loads(seen: Seen, loss: str, seconds: float) -> Verdict:
+    loads = [bar for bar in seen.timeline.bars if bar.load_s > 0.0]
+    where = seen.named(Counter(seen.lane_name(bar.lane) for bar in loads))
+    longest_s = max((bar.load_s for bar in loads), default=0.0)
+    return Verdict(
+        "cold-loads",
+        f"Loading models cost {seen.of_makespan(seconds)}: {several(len(loads), 'request')} had to wait"
+        " for it"
+        f" ({where}), up to {shown(longest_s)} s.",
+        "Let the engines keep the model in memory (Ollama: OLLAMA_KEEP_ALIVE), or send each node one short"
+        f" request before the run: that saves up to {shown(seconds)} s.",
+        seconds,
+        loss,
+    )
+
+
+def _repeated_prompts(seen: Seen, loss: str, seconds: float) -> Verdict:
+    report = seen.report
+    cached = (
+        f"{report.cached_tokens} of {report.prompt_tokens} prompt tokens came from a cache"
+        if report.cached_tokens is not None
+        else "no engine told what came from a cache"
+    )
+    return Verdict(
+        "repeated-prompts",
+        f"Reading again what another request had read already cost {seen.of_makespan(seconds)}; {cached}.",
+        "Keep the beginnings of prompts the same to the byte, let one request end before the others with its"
+        " beginning start, and give engines a larger prefix cache; `pairproxy advise` says where prompts"
+        " part.",
+        seconds,
+        loss,
+    )
+
+
+def _waiting_by_plan(seen: Seen, loss: str, seconds: float) -> Verdict:
+    alone = _only_places(seen)
+    if alone:
+        model, node = max(alone.items(), key=lambda item: _waited_s(seen, item[0]))
+        return Verdict(
+            "one-replica",
+            f"{model} ran on {seen.name(node)} only: its requests waited {shown(_waited_s(seen, model))} s"
+            " in all"
+            f" while other slots were free, which cost {seen.of_makespan(seconds)}.",
+            f"Put the same {model} on another paired machine: `pairproxy models` shows who has what.",
+            seconds,
+            loss,
+        )
+    return Verdict(
+        "waiting-by-plan",
+        f"Slots stood free by plan while requests waited for a node that would end them sooner, which cost"
+        f" {seen.of_makespan(seconds)} ({_counts(seen)}).",
+        "A faster node in place of the slowest would help most; whether using every slot at once had been"
+        " quicker,"
+        " `pairproxy whatif --policy least-busy` simulates.",
+        seconds,
+        loss,
+    )
+
+
+def _only_places(seen: Seen) -> dict[ModelName, NodeId]:
+    """Models that waited and ran on one node only, where the run had several models."""
+    nodes: defaultdict[ModelName, set[NodeId]] = defaultdict(set)
+    for bar in seen.timeline.bars:
+        nodes[bar.model].add(seen.timeline.lanes[bar.lane].node)
+    if len(nodes) < 2:
+        return {}
+    return {
+        model: next(iter(places))
+        for model, places in nodes.items()
+        if len(places) == 1 and _waited_s(seen, model) > 0.5 * _waited_s(seen, None)
+    }
+
+
+def _waited_s(seen: Seen, model: ModelName | None) -> float:
+    """How long requests of a model waited, together; of all of them for None."""
+    return sum(bar.dispatched_s - bar.waiting_s for bar in seen.timeline.bars if model in (None, bar.model))
+
+
+def _transport(seen: Seen, loss: str, seconds: float) -> Verdict:
+    return Verdict(
+        "transport",
+        f"The way between the nodes and their engines cost {seen.of_makespan(seconds)}: so much longer did"
+        f" {several(len(seen.timeline.bars), 'attempt')} take than their engines say they worked.",
+        "Use a cable where machines talk over Wi-Fi; `pairproxy peers` says at which address each is"
+        " reached.",
+        seconds,
+        loss,
+    )
+
+
+def _wasted_attempts(seen: Seen, loss: str, seconds: float) -> Verdict:
+    wasted = [bar for bar in seen.timeline.bars if bar.end != "done"]
+    where = seen.named(Counter(seen.lane_name(bar.lane) for bar in wasted))
+    which = max(wasted, key=service_s, default=None)
+    ask = "" if which is None else f" {which.request[:8]}"
+    return Verdict(
+        "wasted-attempts",
+        f"{several(len(wasted), 'attempt')} led to nothing ({where}), which cost"
+        f" {seen.of_makespan(seconds)}.",
+        f"`pairproxy explain{ask}` says why, `pairproxy status` whether that node has a problem now.",
+        seconds,
+        loss,
+    )
+
+
+def _slow_pace(seen: Seen, loss: str, seconds: float) -> Verdict:
+    """What no other cause explains; of one node that was always busy it says less than that it was alone."""
+    alone = single_node(seen)
+    if alone is not None and seen.occupancy.busy >= MOSTLY:
+        return replace(alone, loss=loss)
+    return Verdict(
+        "slow-pace",
+        f"Requests took longer than the best pace seen of their nodes, or ran where another node had been"
+        f" quicker, which cost {seen.of_makespan(seconds)} ({_paces(seen)}).",
+        "See whether something else used these machines meanwhile, or whether they slow down when they are"
+        " hot;"
+        " where requests slow each other, fewer `engines.slots` help.",
+        seconds,
+        loss,
+    )
+
+
+def _counts(seen: Seen) -> str:
+    """How many requests each node did."""
+    told = [f"{seen.name(node)} {tally.requests}" for node, tally in seen.report.per_node.items()]
+    return "requests: " + _first(told)
+
+
+def _paces(seen: Seen) -> str:
+    """Tokens per busy second of each node."""
+    told = [
+        f"{seen.name(node)} {tally.output_tokens / tally.busy_s:.0f}"
+        for node, tally in seen.report.per_node.items()
+        if tally.busy_s > 0.0
+    ]
+    return "tokens a busy second: " + _first(told)
+
+
+def _first(told: list[str], most: int = 4) -> str:
+    more = len(told) - most
+    return ", ".join(told[:most]) + (f" and {several(more, 'other')}" if more > 0 else "")
