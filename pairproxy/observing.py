@@ -13,7 +13,9 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
+from pairproxy.admin.advising import Advising
 from pairproxy.admin.holdings import look
+from pairproxy.admin.live import Live
 from pairproxy.admin.matrix import lay_out
 from pairproxy.admin.pages import reckoned
 from pairproxy.admin.server import AdminPort, Change, Page
@@ -21,13 +23,16 @@ from pairproxy.admin.view import View
 from pairproxy.api.models import ModelMatrix
 from pairproxy.config import Limits, Settings
 from pairproxy.core.accounting.ledger import Ledger
+from pairproxy.core.accounting.throughput import Throughput
 from pairproxy.core.models import ModelName
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher, Spawn
 from pairproxy.ended import Ended
 from pairproxy.metrics import Metrics
 from pairproxy.peers.book import PeerBook
+from pairproxy.peers.restarting import restarting
 from pairproxy.proxy.gate import Gate
+from pairproxy.request_log import RequestLog
 from pairproxy.web.serving import page_handlers
 
 
@@ -54,19 +59,28 @@ class Observing:
         dispatcher.listen(self._ledger.record)
         self._ended = Ended(partial(_holds, scheduler))
         self._ledger.follow(self._ended.hear)
+        throughput = Throughput(dispatcher.written_of)
+        dispatcher.listen(throughput.record)
         self._view = View(
-            name, scheduler, self._ledger, book, discovery_problem, peer_port, dispatcher.now, loop_lag
-        )
+            name, scheduler, self._ledger, book, discovery_problem, peer_port, dispatcher.now, loop_lag,
+            throughput,
+        )  # fmt: skip
+        self._live = Live(self._view, dispatcher.now)
+        dispatcher.listen(self._live.heard)
+        self._advising = Advising(scheduler, self._ledger, book, dispatcher.now, loop_lag)
+        self._advising.name = name
         self._metrics = Metrics(self._view.present, self._view.last_run)
         self._ended.follow(self._metrics.totals.hear)
+        self._ended.follow(RequestLog(self._view.name_of).hear)
 
     def start(self, spawn: Spawn, stack: AsyncExitStack) -> None:
         """Begin what goes on beside the requests; what it holds is given back by ``stack``."""
+        spawn("live view", restarting("the live view", self._live.run))
 
     def follow_settings(self, settings: Settings, name: str) -> None:
         """Go by settings that changed while the daemon runs."""
         self._settings = settings
-        self._view.name = name
+        self._view.name = self._advising.name = name
 
     def port(
         self,
@@ -84,8 +98,10 @@ class Observing:
         """What there is to look at beside the view's own paths, one line each."""
         return {
             **page_handlers(),
+            "/events": self._live.events,
             "/metrics": self._metrics.page,
             "/models": reckoned(self._models),
+            "/advice": self._advising.page,
         }
 
     def _models(self) -> Callable[[], ModelMatrix]:

@@ -7,6 +7,7 @@ import msgspec
 Lever = Literal[
     "more-slots",
     "more-nodes",
+    "routing",
     "prefix-routing",
     "prefill",
     "decode",

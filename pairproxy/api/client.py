@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from pairproxy.api.advice import AdviceReport
 from pairproxy.api.models import ModelMatrix
 from pairproxy.api.schema import DaemonFile, Explanation, Report, SettingsReread, Status, TrustChanged
 from pairproxy.core.errors import PairproxyError
@@ -63,6 +64,12 @@ def get_explanation(home: Path, request: str) -> Explanation:
 def get_models(home: Path) -> ModelMatrix:
     """Fetch /models: which node holds which model. Raises NoDaemon, PairproxyError."""
     return _get(home, "/models", ModelMatrix, lambda told, node: told.node == node)
+
+
+def get_advice(home: Path, run: str | None = None) -> AdviceReport:
+    """Fetch /advice: on the last run, or on the named one. Raises NoDaemon, PairproxyError."""
+    path = "/advice" if run is None else f"/advice?{urlencode({'run': run})}"
+    return _get(home, path, AdviceReport, lambda advice, node: advice.node == node)
 
 
 def trust_changed(home: Path) -> bool:

@@ -14,6 +14,7 @@ import typer
 
 from pairproxy import __version__
 from pairproxy.cli import (
+    advise,
     bench,
     demo,
     explain,
@@ -56,6 +57,7 @@ app.command()(reload.reload)
 app.command()(report.report)
 app.command()(explain.explain)
 app.command()(whatif.whatif)
+app.command()(advise.advise)
 app.command()(bench.bench)
 
 

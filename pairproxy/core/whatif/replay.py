@@ -100,9 +100,9 @@ def replay(recording: Recording, changes: Changes) -> Replayed:
         raise ValueError(f"No node would be left that has {lacking[0]}. Remove fewer, or add one.")
     policy = changes.policy or recording.policy
     _check_duration(recording, places)
-    requests = _requests(recording)
-    before = _simulated(_nodes(recording.places, recording.node), requests, recording.policy)
-    after = _simulated(_nodes(places, recording.node), requests, policy)
+    requests = requests_of(recording)
+    before = served(nodes_of(recording.places, recording.node), requests, recording.policy)
+    after = served(nodes_of(places, recording.node), requests, policy)
     alone = _alone(requests, places, models)
     return Replayed(
         requests=len(recording.requests),
@@ -202,11 +202,11 @@ def _alone(
         own = [place for place in places if place.node == node]
         if all(any(model in place.rates for place in own) for model in models):
             asked = [replace(one, origin=NodeId(node)) for one in requests]
-            found[node] = _simulated(_nodes(own, node), asked, Rules().policy).makespan_s
+            found[node] = served(nodes_of(own, node), asked, Rules().policy).makespan_s
     return found
 
 
-def _simulated(nodes: Sequence[SimNode], requests: Sequence[SimRequest], policy: str) -> SimResult:
+def served(nodes: Sequence[SimNode], requests: Sequence[SimRequest], policy: str) -> SimResult:
     """Every request is served however long it waits: makespans of less than all could not be compared."""
     known = policy if policy in POLICIES else Rules().policy
     rules = Rules(policy=known, queue_limit=MOST_REQUESTS, queue_timeout_s=len(requests) * MOST_S)
@@ -227,7 +227,7 @@ def _faster(place: RecordedPlace, by: float) -> RecordedPlace:
     return replace(place, rates=rates)
 
 
-def _nodes(places: Sequence[RecordedPlace], origin: str) -> list[SimNode]:
+def nodes_of(places: Sequence[RecordedPlace], origin: str) -> list[SimNode]:
     """The nodes of these places; the origin is there even if it has none."""
     engines: dict[str, list[SimEngine]] = {origin: []}
     for place in places:
@@ -247,7 +247,7 @@ def _nodes(places: Sequence[RecordedPlace], origin: str) -> list[SimNode]:
     return [SimNode(NodeId(node), tuple(own)) for node, own in engines.items()]
 
 
-def _requests(recording: Recording) -> list[SimRequest]:
+def requests_of(recording: Recording) -> list[SimRequest]:
     blocks = blocks_of(recording.requests)
     replies = reply_blocks_of(recording.requests, blocks)
     return [

@@ -1,0 +1,195 @@
+"""What would make this node's workload faster, as the JSON of api.advice.
+
+What is read is read at once; the simulation of it takes seconds and is done in a thread, one at a time, and
+kept until the run grows.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+from aiohttp import web
+
+from pairproxy.admin.reporting import Reports, caches_of
+from pairproxy.admin.server import answer
+from pairproxy.api.advice import Advice, AdviceReport, Lever
+from pairproxy.core.accounting.ledger import Ledger
+from pairproxy.core.accounting.runs import Run, group_runs
+from pairproxy.core.advice.evidence import Conclusion, Elsewhere, Evidence, Service
+from pairproxy.core.advice.gathering import MOST_REQUESTS, Known, gather, speed_against
+from pairproxy.core.advice.tree import advise
+from pairproxy.core.advice.trials import Trials
+from pairproxy.core.documents import EngineState
+from pairproxy.core.errors import NotRemembered
+from pairproxy.core.models import ModelName, NodeId, Outcome, Place, Rates
+from pairproxy.core.scheduler import Scheduler
+from pairproxy.hardware import memory
+from pairproxy.peers.book import PeerBook
+
+MOST_S = 15.0  # after that no other trial is begun: a person waits, and clients give up after 30 s
+FEWEST_REQUESTS = 3  # of a run that says something of a workload; a smaller one counts if there is no other
+NO_STREAM = "No reply came as a stream of counted tokens, so TTFT and TPOT are not known."
+NO_HITS = "The engines do not say how much of a prompt they found in their caches."
+NO_ACCOUNT = "The engines do not tell their own time, so what passed between them and this node is not known."
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    key: tuple[object, ...]
+    report: AdviceReport
+
+
+class Advising:
+    """Gathers what is known of a run, lets the tree conclude from it, and keeps the last answer."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        ledger: Ledger,
+        book: PeerBook,
+        now: Callable[[], float],
+        loop_lag: Callable[[], float],
+    ) -> None:
+        """``name``, this node's, is set when it is known or changes."""
+        self.name = ""
+        self._scheduler, self._ledger, self._book = scheduler, ledger, book
+        self._now, self._loop_lag = now, loop_lag
+        self._reports = Reports(scheduler, ledger, now)
+        self._kept: _Kept | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    async def page(self, request: web.BaseRequest) -> web.StreamResponse:
+        """GET /advice[?run=NAME]; one at a time. Raises NotRemembered."""
+        async with self._one_at_a_time:
+            make = self.advice(request.query.get("run"))
+            body = await asyncio.to_thread(lambda: msgspec.json.encode(make()))
+        return answer(msgspec.Raw(body))
+
+    def advice(self, name: str | None) -> Callable[[], AdviceReport]:
+        """What makes GET /advice of the last run, or of the one called ``name``; any thread may call it.
+
+        Raises NotRemembered for a name that no run has.
+        """
+        run = self._find(name)
+        if run is None:
+            if name is not None:
+                raise NotRemembered(
+                    "There is no run of this name in the daemon's memory. Without one the last is taken."
+                )
+            return lambda: AdviceReport(self._scheduler.own, None, 0, ())
+        known = self._known(run)
+        key = (run.id, len(run.records), run.ended_at, known.policy, frozenset(known.places))
+        if self._kept is not None and self._kept.key == key:
+            return lambda kept=self._kept.report: kept  # type: ignore[misc]
+
+        def make() -> AdviceReport:
+            report = _reckoned(run, replace(known, memory=memory()), time.monotonic() + MOST_S)
+            self._kept = _Kept(key, report)
+            return report
+
+        return make
+
+    def _find(self, name: str | None) -> Run | None:
+        runs = group_runs(self._ledger.records)
+        if name is not None:
+            runs = tuple(run for run in runs if name in (run.name, run.id))
+        last = max(runs, key=lambda run: run.ended_at, default=None)
+        if name is not None or last is None:
+            return last
+        telling = [run for run in runs if _served(run) >= FEWEST_REQUESTS]
+        return max(telling, key=lambda run: run.ended_at, default=last)
+
+    def _known(self, run: Run) -> Known:
+        at, models = self._now(), {record.model for record in run.records}
+        engines = self._reports.engines(at)
+        places = {
+            place: known
+            for place, known in self._scheduler.places(at).items()
+            if not models.isdisjoint(known[1])
+        }
+        own = self._scheduler.own
+        names: dict[str, str] = {link.node: link.name for link in self._book.links}
+        foreign = sum(state.foreign for place, (state, _) in engines.items() if place.node == own)
+        return Known(
+            own=own,
+            policy=self._scheduler.rules.policy,
+            places=places,
+            kinds={place: state.kind for place, (state, _) in engines.items()},
+            caches=caches_of(engines),
+            names=names | {own: self.name},
+            findings=tuple(self._scheduler.findings),
+            elsewhere=tuple(self._elsewhere(run, engines, {place.node for place in places})),
+            service=Service(loop_lag_s=self._loop_lag(), foreign=foreign),
+        )
+
+    def _elsewhere(
+        self, run: Run, engines: Mapping[Place, tuple[EngineState, int | None]], able: set[NodeId]
+    ) -> list[Elsewhere]:
+        """The nodes that are heard, take work, and have no model of the run; with engines or without."""
+        models = sorted({record.model for record in run.records})
+        rates = {node: _rates(node, engines) for node in {place.node for place in engines}}
+        found = []
+        for link in self._book.links:
+            node = NodeId(link.node)
+            theirs = [state for place, (state, _) in engines.items() if place.node == node]
+            if not link.is_up or node in able or not theirs:
+                continue
+            times = speed_against(rates.get(self._scheduler.own, {}), rates.get(node, {}))
+            slots = sum(state.slots for state in theirs)
+            found.append(Elsewhere(node, link.name, slots, tuple(models), times))
+        return found
+
+
+def _rates(node: NodeId, engines: Mapping[Place, tuple[EngineState, int | None]]) -> dict[ModelName, Rates]:
+    return {
+        one.replica.model: one.rates
+        for place, (state, _) in engines.items()
+        if place.node == node
+        for one in state.replicas
+    }
+
+
+def _served(run: Run) -> int:
+    return sum(record.outcome is Outcome.DONE for record in run.records)
+
+
+def _reckoned(run: Run, known: Known, until: float) -> AdviceReport:
+    """The answer; no trial is begun after ``until``, of the monotonic clock."""
+    evidence = gather(run, known)
+    trials = Trials(evidence, lambda: time.monotonic() > until)
+    found = advise(evidence, trials)
+    return AdviceReport(
+        node=known.own,
+        run=run.id,
+        requests=evidence.requests,
+        advice=tuple(map(_told, found)),
+        missing=tuple(_missing(run, evidence, trials)),
+    )
+
+
+def _told(one: Conclusion) -> Advice:
+    lever: Lever = one.lever  # type: ignore[assignment]  # a test compares the two lists
+    return Advice(lever, one.helps, one.sentence, one.numbers, one.gain_s)
+
+
+def _missing(run: Run, evidence: Evidence, trials: Trials) -> Sequence[str]:
+    left_out = len(run.records) - evidence.requests
+    served = _served(run)
+    said = [
+        (trials.problem, bool(trials.problem)),
+        (
+            f"Trials were cut after {MOST_S:.0f} s: name a smaller run with --run to have all of them.",
+            trials.is_cut,
+        ),
+        (f"The first {MOST_REQUESTS} of {served} requests were looked at.", served > MOST_REQUESTS),
+        (
+            f"{left_out} requests did not end well, or counted no tokens, and are left out.",
+            left_out > 0 and served <= MOST_REQUESTS,
+        ),
+        (NO_STREAM, evidence.timing.ttft_s is None),
+        (NO_HITS, evidence.prefixes.reached is None),
+        (NO_ACCOUNT, evidence.service.transport_s is None),
+    ]
+    return [sentence for sentence, is_so in said if is_so]

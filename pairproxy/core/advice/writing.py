@@ -1,0 +1,66 @@
+"""Third branch of the tree: tokens come slowly. Memory-bound where a request writes alone, else company."""
+
+from collections.abc import Iterator
+
+from pairproxy.core.advice.evidence import Conclusion, Evidence
+from pairproxy.core.advice.memory import Memory
+from pairproxy.core.advice.trials import Trials
+from pairproxy.core.advice.words import change, seconds
+
+FINE_TPOT_S = 0.04
+"""25 tokens/s, which nobody reads faster: the limit of MLPerf Inference's interactive scenario (v5.0)."""
+ALONE = 0.8  # of the time of a token is what it takes without company: a small batch
+
+
+def decode(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
+    """One token reads all weights once, however many requests share it: memory limits a small batch."""
+    timing = evidence.timing
+    if timing.tpot_s is None or timing.alone_tpot_s is None or timing.company is None:
+        return
+    numbers = {
+        "tpot_s": timing.tpot_s,
+        "alone_tpot_s": timing.alone_tpot_s,
+        "company": timing.company,
+    }
+    token = f"a token took {seconds(timing.tpot_s)}"
+    if timing.tpot_s < FINE_TPOT_S:
+        yield Conclusion("decode", False, f"Faster writing: {token}, faster than anybody reads.", numbers)
+        return
+    if timing.alone_tpot_s < ALONE * timing.tpot_s:
+        why = (
+            f"{seconds(timing.alone_tpot_s)} without company, and {timing.company:.1f} wrote at once: "
+            "the slots share one machine, and more nodes take the company away"
+        )
+        yield Conclusion("decode", False, f"Faster writing: {token}, {why}.", numbers)
+        return
+    base, trial = trials.base, trials.faster(decode=2.0)
+    told = f"Faster writing: {token} with {timing.company:.1f} at once, so memory is the limit"
+    then = "A smaller quantisation (the engine's business) or a smaller model writes faster"
+    then = f"{then}; {tiers(evidence.memory)}."
+    if base is None or trial is None:
+        yield Conclusion("decode", True, f"{told}. {then}", numbers)
+        return
+    numbers |= {"simulated_before_s": base.makespan_s, "simulated_after_s": trial.makespan_s}
+    ends = f"With half as many bytes a token the run would end in {change(base.makespan_s, trial.makespan_s)}"
+    helps = trial.gains(base)
+    gain_s = base.makespan_s - trial.makespan_s
+    yield Conclusion("decode", helps, f"{told}. {ends}. {then if helps else ''}".strip(), numbers, gain_s)
+
+
+def tiers(memory: Memory) -> str:
+    """Whether to split a model between two memories can be thought of here at all."""
+    size = f" of {memory.total_bytes / 2**30:.0f} GiB" if memory.total_bytes else ""
+    if memory.is_unified:
+        return f"there is nothing to offload to: processor and GPU share one memory{size}"
+    if memory.cards:
+        return (
+            f"see that all layers fit on the card: what is left in the memory{size} beside it is far slower"
+        )
+    if memory.memory_nodes:
+        return "put the weights into the faster of this machine's two memory tiers"
+    if memory.numa_nodes > 1:
+        return (
+            f"bind the engine to the memory beside its processors ({memory.numa_nodes} NUMA nodes): "
+            "llama-server has --numa for it"
+        )
+    return f"offloading has no use here: this machine has one memory{size} and no card"
