@@ -13,13 +13,12 @@ from pairproxy.core.accounting.timeline import Timeline
 from pairproxy.core.accounting.verdict import Seen, Verdict, several, shown
 from pairproxy.core.accounting.verdict_bounds import by_the_bound
 from pairproxy.core.accounting.verdict_losses import by_the_losses
-from pairproxy.core.models import NodeId
 
 NEAR = 0.9  # of the makespan: what is beyond such a bound is what runs of one job differ by anyway
 FAILING = 0.1  # of the requests did not end well: from then on the rest is not the job any more
 
 
-def judge(report: RunReport, timeline: Timeline, names: Mapping[NodeId, str] | None = None) -> Verdict:
+def judge(report: RunReport, timeline: Timeline, names: Mapping[str, str] | None = None) -> Verdict:
     """Say in two sentences what limited a run, and what would change it. ``names``: as people call nodes."""
     seen = Seen(report, timeline, occupancy(timeline, report.slots), names or {})
     bad = report.requests - report.outcomes.get("done", 0)

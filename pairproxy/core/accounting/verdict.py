@@ -57,7 +57,7 @@ class Seen:
     report: RunReport
     timeline: Timeline
     occupancy: Occupancy
-    names: Mapping[NodeId, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, node: NodeId) -> str:
         """Of a node."""

@@ -8,6 +8,7 @@ from pairproxy.core.accounting.occupancy import service_s
 from pairproxy.core.accounting.verdict import Seen, Verdict, several, shown
 
 DOMINANT = 0.75  # of what all nodes do in a second, done by one: the others add a third at most
+BUSY = 0.7  # of the slots' time: below, more of them would mostly stand free as well
 FEW_WAVES = 4  # up to so many, one wave more or less is a fifth of the time
 SHORT = 0.5  # of the longest: where half of the replies take less, that one stands out
 
@@ -16,7 +17,7 @@ def by_the_bound(seen: Seen) -> Verdict:
     """The first of these that is so, from what more machines cannot change to what they can."""
     looks: tuple[Callable[[Seen], Verdict | None], ...] = (
         single_request, chain, one_at_a_time, one_long_request, few_requests, late_arrivals,
-        last_request, single_node, unequal_nodes, waves,
+        single_node, unequal_nodes, waves, last_request,
     )  # fmt: skip
     for look in looks:
         if (found := look(seen)) is not None:
@@ -206,11 +207,10 @@ def last_request(seen: Seen) -> Verdict | None:
     last = max(seen.timeline.bars, key=lambda bar: bar.ended_s)
     return Verdict(
         "arrivals",
-        f"No request waited for a slot: the last one to end ({last.request[:8]} on"
-        f" {seen.lane_name(last.lane)}) came at {shown(last.waiting_s)} s and took"
+        f"Only {seen.occupancy.busy:.0%} of the slots' time was used: the last request to end"
+        f" ({last.request[:8]} on {seen.lane_name(last.lane)}) came at {shown(last.waiting_s)} s and took"
         f" {shown(service_s(last))} s.",
-        f"The nodes had room, {seen.occupancy.busy:.0%} of their slots' time was used: ask sooner, or for a"
-        " shorter reply; more machines cannot help.",
+        "More machines cannot help; asking sooner, or for a shorter reply, would.",
         seen.report.makespan_s,
     )
 
