@@ -40,6 +40,8 @@ SaidAll = Callable[[], Usage | None]
 """The usage of a reply whose last record is here, though not the end of its message; else None."""
 GoesOn = Callable[[], bool]
 """Whether bytes of its reply came just now; if so, whoever answers breaks it off as soon as they do not."""
+Written = Callable[[], int]
+"""About how many tokens of its reply came so far; of one that comes in one piece none are seen."""
 Delivered = Callable[[], int | None]
 """Tokens that an attempt added to a reply, if another node can be asked for the rest of it; else None."""
 
@@ -63,6 +65,7 @@ class Attempt:
         self.quiet_s = command.quiet_s
         self.is_sent = False
         self.said_all: SaidAll = lambda: None
+        self.written: Written = lambda: 0
         self.delivered: Delivered = lambda: None
         self.goes_on: GoesOn = lambda: False
         self._desk = desk

@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-from pairproxy.attempt import Attempt
+from pairproxy.attempt import Attempt, Written
 from pairproxy.clock import Clock
 from pairproxy.core.commands import BreakOff, Command, Dispatch, Refuse
 from pairproxy.core.errors import PairproxyError, UpstreamError
@@ -63,6 +63,11 @@ class Dispatcher:
     def is_continuing(self) -> bool:
         """Whether replies that lost their node may go on at another one (routing.continuation)."""
         return self._scheduler.rules.continuation
+
+    def written_of(self, attempt: AttemptId) -> Written | None:
+        """What tells how much of a running attempt's reply came so far; None: it does not run."""
+        running = self._attempts.get(attempt)
+        return None if running is None else running.written
 
     def listen(self, listener: Listener) -> None:
         """Let ``listener`` hear every event from now on, with the commands it led to."""

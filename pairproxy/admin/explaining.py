@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pairproxy.api.schema import AttemptStory, Candidate, Explanation
 from pairproxy.core import models
 from pairproxy.core.accounting.ledger import Ledger
+from pairproxy.core.accounting.open_requests import OpenRequest
 from pairproxy.core.accounting.records import AttemptRecord, RequestRecord
 from pairproxy.core.errors import BadRequest, NotRemembered
 
@@ -12,8 +13,8 @@ LAST = "last"
 WHERE = "`pairproxy report` lists the requests of the last run by their ids."
 
 
-def find(ledger: Ledger, wanted: str) -> RequestRecord:
-    """The record of an id, of the unambiguous beginning of one, or of the request that ended last.
+def find(ledger: Ledger, wanted: str) -> RequestRecord | OpenRequest:
+    """What is known of an id, of the unambiguous beginning of one, or of the request that ended last.
 
     Raises NotRemembered or BadRequest (several begin so), which say where ids are to be found.
     """
@@ -23,25 +24,29 @@ def find(ledger: Ledger, wanted: str) -> RequestRecord:
         if own:
             return own[-1]
         raise NotRemembered("No request has ended yet. Send one to the port and ask again.")
-    exact = [record for record in records if record.id == wanted]
-    begun = exact or [record for record in records if wanted and record.id.startswith(wanted)]
-    if len({record.id for record in begun}) > 1:
+    known: list[RequestRecord | OpenRequest] = [*records, *ledger.opened()]
+    exact = [one for one in known if one.id == wanted]
+    begun = exact or [one for one in known if wanted and one.id.startswith(wanted)]
+    if len({one.id for one in begun}) > 1:
         raise BadRequest(f"Several requests begin with {wanted!r}. Give more of the id; {WHERE}")
     if begun:
         return begun[-1]
-    if wanted and ledger.is_open(wanted):
-        raise NotRemembered("This request has not ended yet. `pairproxy status` shows where it runs.")
     raise NotRemembered(f"No request by this id is in the daemon's memory. {WHERE}")
 
 
-def explain(record: RequestRecord, names: Mapping[str, str], at: float) -> Explanation:
-    """All that is kept of how a request was decided; ``at`` is now."""
+def explain(found: RequestRecord | OpenRequest, names: Mapping[str, str], at: float) -> Explanation:
+    """All that is kept of how a request was decided; ``at`` is now.
+
+    Of one that is open: its outcome, and the end of an attempt, is ``running`` or ``waiting``, and what has
+    not ended ends now.
+    """
+    record = found.so_far(at) if isinstance(found, OpenRequest) else found
     return Explanation(
         request=record.id,
         model=record.model,
         dialect=record.dialect,
         path=record.path,
-        outcome=record.outcome,
+        outcome=found.state if isinstance(found, OpenRequest) else record.outcome,
         error=record.error,
         age_s=at - record.ended_at,
         run=record.run,

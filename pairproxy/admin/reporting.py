@@ -1,37 +1,65 @@
 """The report of a run, as the JSON of api.schema: what to read is read at once, what takes long is left over.
 
-A run of hundreds of requests takes parts of a second to be reckoned. So report() and last_run() read what is
-needed in the caller's thread and return the rest as a function of values only, which any thread may run.
+A run of hundreds of requests takes parts of a second to be reckoned. So each question reads what is needed in
+the caller's thread and returns the rest as a function of values only, which any thread may run.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from pairproxy.api.reports import report_of
 from pairproxy.api.schema import Report
 from pairproxy.clock import wall
 from pairproxy.core.accounting.ledger import Ledger
+from pairproxy.core.accounting.open_requests import OpenRequest
+from pairproxy.core.accounting.progress import Progress, progress_of
+from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.report import RunReport, report_run
-from pairproxy.core.accounting.runs import Run, group_runs
+from pairproxy.core.accounting.runs import Group, Run, group_all
 from pairproxy.core.accounting.works import Places
 from pairproxy.core.documents import EngineState
-from pairproxy.core.models import BLOCK_TOKENS, NodeId, Place
+from pairproxy.core.models import BLOCK_TOKENS, ModelName, NodeId, Place, RequestId
 from pairproxy.core.prefixes import size_of
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.core.whatif.alone import modelled_t1s
 from pairproxy.core.whatif.recording import record
 
-PAUSE_TIMES = 20.0  # as long as a report took nobody who only looks makes another: a twentieth of a core
+PAUSE_TIMES = 100.0  # as long as a report took nobody who only watches makes another: a hundredth of a core
 MOST_MODELLED = 1000  # requests of a run; a larger one has no modelled T1, which would take many seconds
+MOST_KEPT = 4  # reports: of the run that goes on, the one that ended last, and two that were looked at
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    """The last report that was made, of which run, and until when it is good enough for who only looks."""
+class Watched:
+    """What who watches is told of runs. ``run_of``: request that is open -> its run."""
 
-    key: tuple[str, int, float]
-    run: RunReport
-    good_until: float
+    last_run: RunReport | None = None
+    current: Progress | None = None
+    current_report: RunReport | None = None  # of what of the current run has ended
+    run_of: Mapping[RequestId, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known at one moment."""
+
+    at: float
+    wall_at: float
+    records: tuple[RequestRecord, ...]
+    opened: tuple[OpenRequest, ...]
+    running: frozenset[RequestId]  # of the open ones
+    places: Places
+    engines: Mapping[Place, tuple[EngineState, int | None]]
+
+    def groups(self) -> tuple[Group, ...]:
+        """All runs that are remembered, with what is open of them."""
+        return group_all(self.records, self.opened)
+
+    def places_of(self, models: Iterable[ModelName]) -> Places:
+        """Those that could serve some of these models."""
+        wanted = frozenset(models)
+        return {place: known for place, known in self.places.items() if not wanted.isdisjoint(known[1])}
 
 
 class Reports:
@@ -41,88 +69,132 @@ class Reports:
         self._scheduler = scheduler
         self._ledger = ledger
         self._now = now
-        self._kept: _Kept | None = None
+        self._kept: dict[str, tuple[Run, RunReport]] = {}  # by run, the oldest first
+        self._made: tuple[int, str] | None = None
+        self._next_at = float("-inf")  # for who only watches
+        self._is_behind = False
+        self._one_at_a_time = threading.Lock()
+
+    def made(self) -> tuple[int, str] | None:
+        """How many reports were made by now, and the run of the last one; None: none yet."""
+        return self._made
+
+    def next_s(self) -> float | None:
+        """Seconds until the report of a run that grew may be made anew for who watches; None: none did."""
+        return max(self._next_at - self._now(), 0.0) if self._is_behind else None
 
     def last_run(self) -> Callable[[], RunReport | None]:
-        """What makes the report of the run that ended last; None where there is none.
+        """What makes the report of the run that ended last; None where there is none. May be a little old."""
+        watched = self.watched()
+        return lambda: watched().last_run
 
-        It may be a little old while a long run grows: whoever asks every second must not keep a core busy.
+    def watched(self) -> Callable[[], Watched]:
+        """What makes all that who watches is told of runs.
+
+        Reports may be a little old while a long run grows: who asks every second must not keep a core busy.
         """
-        run, kept = self._find(None), self._kept
-        if run is None:
-            return lambda: None
-        if kept is not None and kept.run.run == run.id and self._now() < kept.good_until:
-            return lambda: kept.run
-        return self._reported(run)
+        known = self._look()
+
+        def make() -> Watched:
+            groups = known.groups()
+            current = max((one for one in groups if one.open), key=lambda one: one.started_at, default=None)
+            current_run, last = None if current is None else current.run, _last(groups)
+            self._refresh([run for run in (current_run, last) if run is not None], known)
+            report = self._kept_of(current_run)
+            return Watched(
+                last_run=self._kept_of(last),
+                current=None if current is None else _progress(current, known, report),
+                current_report=report,
+                run_of={one.id: group.id for group in groups for one in group.open},
+            )
+
+        return make
 
     def report(
-        self, name: str | None, names: Mapping[str, str], *, with_recording: bool = False
+        self,
+        name: str | None,
+        names: Mapping[str, str],
+        *,
+        with_recording: bool = False,
+        is_watched: bool = False,
     ) -> Callable[[], Report]:
-        """What makes the report of the last run, or of the last one called ``name`` (or by its id)."""
-        run, own = self._find(name), self._scheduler.own
-        told = dict(names)
-        if run is None:
-            return lambda: Report(None, (), told, node=own)
-        reported, policy = self._reported(run), self._scheduler.rules.policy
-        places, engines = self._places(run), self._engines()
-        started_unix = wall() - (self._now() - run.started_at)
+        """What makes the report of the last run, or of the last one called ``name`` (or by its id).
+
+        ``is_watched``: the one that was made last for who watches will do.
+        """
+        own, told, policy = self._scheduler.own, dict(names), self._scheduler.rules.policy
+        known = self._look()
         findings = tuple(finding.sentence for finding in self._scheduler.findings)
 
         def make() -> Report:
-            kinds = {place: engine.kind for place, (engine, _) in engines.items()}
-            recording = (
-                record(run, own, policy, places, kinds, _caches(engines), told) if with_recording else None
-            )
+            run = _find(known.groups(), name)
+            if run is None:
+                return Report(None, (), told, node=own)
+            kept = self._kept.get(run.id) if is_watched else None
+            run, reported = kept or (run, self._reckon(run, known))
+            places, caches = known.places_of(record.model for record in run.records), caches_of(known.engines)
+            kinds = {place: engine.kind for place, (engine, _) in known.engines.items()}
+            recording = record(run, own, policy, places, kinds, caches, told) if with_recording else None
             return report_of(
-                reported(), run.records, run.started_at, node=own, names=told,
-                started_unix=started_unix, recording=recording, findings=findings,
+                reported, run.records, run.started_at, node=own, names=told,
+                started_unix=known.wall_at - (known.at - run.started_at), recording=recording,
+                findings=findings,
             )  # fmt: skip
 
         return make
 
-    def _find(self, name: str | None) -> Run | None:
-        runs = group_runs(self._ledger.records)
-        wanted = [run for run in runs if name is None or run.name == name]
-        wanted = wanted or [run for run in runs if run.id == name]
-        return max(wanted, key=lambda run: run.ended_at, default=None)
+    def _refresh(self, runs: Iterable[Run], known: _Known) -> None:
+        """Make one report of these runs anew if it is time; one that was never made is made in any case."""
+        behind = [run for run in runs if not self._is_kept(run)]
+        for run in behind:
+            if run.id not in self._kept:
+                self._reckon(run, known)
+        behind = [run for run in behind if not self._is_kept(run)]
+        if behind and self._now() >= self._next_at:
+            order = [*self._kept]
+            self._reckon(min(behind, key=lambda run: order.index(run.id)), known)
+        self._is_behind = any(not self._is_kept(run) for run in behind)
 
-    def _reported(self, run: Run) -> Callable[[], RunReport]:
-        """The report of a run, kept until it grows: faces ask every second, and a long run takes time."""
-        key = (run.id, len(run.records), run.ended_at)
-        kept = self._kept
-        if kept is not None and kept.key == key:
-            return lambda: kept.run
-        places, engines, own = self._places(run), self._engines(), self._scheduler.own
+    def _is_kept(self, run: Run) -> bool:
+        kept = self._kept.get(run.id)
+        return kept is not None and _key(kept[0]) == _key(run)
 
-        def make() -> RunReport:
+    def _kept_of(self, run: Run | None) -> RunReport | None:
+        kept = None if run is None else self._kept.get(run.id)
+        return None if kept is None else kept[1]
+
+    def _reckon(self, run: Run, known: _Known) -> RunReport:
+        """The report of a run, kept until it grows."""
+        with self._one_at_a_time:
+            if self._is_kept(run):
+                return self._kept[run.id][1]
             began_at = self._now()
-            found = self._reckon(run, own, places, _caches(engines))
-            ended_at = self._now()
-            self._kept = _Kept(key, found, ended_at + PAUSE_TIMES * (ended_at - began_at))
+            found = _reckoned(run, self._scheduler.own, known)
+            took_s = self._now() - began_at
+            self._kept = {key: one for key, one in self._kept.items() if key != run.id} | {
+                run.id: (run, found)
+            }
+            for key in [*self._kept][:-MOST_KEPT]:
+                del self._kept[key]
+            self._made = (1 if self._made is None else self._made[0] + 1, run.id)
+            self._next_at = max(self._next_at, self._now() + PAUSE_TIMES * took_s)
             return found
 
-        return make
+    def _look(self) -> _Known:
+        at, opened = self._now(), self._ledger.opened()
+        return _Known(
+            at=at,
+            wall_at=wall(),
+            records=self._ledger.records,
+            opened=opened,
+            running=frozenset(one.id for one in opened if one.running),
+            places=self._scheduler.places(at),
+            engines=self.engines(at),
+        )
 
-    def _reckon(self, run: Run, own: NodeId, places: Places, caches: Mapping[Place, int]) -> RunReport:
-        slots: dict[NodeId, int] = {}
-        for place, (count, _) in places.items():
-            slots[place.node] = slots.get(place.node, 0) + count
-        t1s = modelled_t1s(run, places, caches) if len(run.records) <= MOST_MODELLED else {}
-        best = min(t1s.values(), key=lambda t1: t1.value_s, default=None)
-        return report_run(run, slots, best, places=places, t1_local=t1s.get(own))
-
-    def _places(self, run: Run) -> Places:
-        """Those that could have served some of a run."""
-        models = {record.model for record in run.records}
-        return {
-            place: known
-            for place, known in self._scheduler.places(self._now()).items()
-            if not models.isdisjoint(known[1])
-        }
-
-    def _engines(self) -> dict[Place, tuple[EngineState, int | None]]:
+    def engines(self, at: float) -> dict[Place, tuple[EngineState, int | None]]:
         """Each engine that is known, and the cache that it tells of."""
-        at, local = self._now(), self._scheduler.local
+        local = self._scheduler.local
         found: dict[Place, tuple[EngineState, int | None]] = {}
         for state in local.states(self._scheduler.running, NodeId(""), at):
             known = local.get(state.engine)
@@ -134,7 +206,44 @@ class Reports:
         return found
 
 
-def _caches(engines: Mapping[Place, tuple[EngineState, int | None]]) -> dict[Place, int]:
+def _last(groups: Iterable[Group]) -> Run | None:
+    """The run of which something ended last."""
+    runs = [run for group in groups if (run := group.run) is not None]
+    return max(runs, key=lambda run: (run.ended_at, run.started_at), default=None)
+
+
+def _find(groups: Iterable[Group], name: str | None) -> Run | None:
+    """The last run, or the last one called ``name``, or the one with this id."""
+    wanted = [group for group in groups if name is None or group.name == name]
+    return _last(wanted) or _last(group for group in groups if group.id == name)
+
+
+def _key(run: Run) -> tuple[int, float]:
+    return len(run.records), run.ended_at
+
+
+def _progress(group: Group, known: _Known, report: RunReport | None) -> Progress:
+    """How far a run is; with as many slots as its report counts with, if there is one."""
+    slots = sum(_slots(known.places_of(group.models)).values())
+    return progress_of(group, known.running, max(slots, report.slots if report else 0), known.at)
+
+
+def _slots(places: Places) -> dict[NodeId, int]:
+    slots: dict[NodeId, int] = {}
+    for place, (count, _) in places.items():
+        slots[place.node] = slots.get(place.node, 0) + count
+    return slots
+
+
+def _reckoned(run: Run, own: NodeId, known: _Known) -> RunReport:
+    places = known.places_of(record.model for record in run.records)
+    caches = caches_of(known.engines)
+    t1s = modelled_t1s(run, places, caches) if len(run.records) <= MOST_MODELLED else {}
+    best = min(t1s.values(), key=lambda t1: t1.value_s, default=None)
+    return report_run(run, _slots(places), best, places=places, t1_local=t1s.get(own))
+
+
+def caches_of(engines: Mapping[Place, tuple[EngineState, int | None]]) -> dict[Place, int]:
     """The tokens that each engine's prefix cache holds, as far as it can be known."""
     return {
         place: BLOCK_TOKENS

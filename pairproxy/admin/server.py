@@ -37,8 +37,10 @@ class Facts(Protocol):
     def status(self) -> Callable[[], Status]:
         """GET /status."""
 
-    def report(self, name: str | None, *, with_recording: bool = False) -> Callable[[], Report]:
-        """GET /report."""
+    def report(
+        self, name: str | None, *, with_recording: bool = False, is_watched: bool = False
+    ) -> Callable[[], Report]:
+        """GET /report. ``is_watched``: who asks watches, and the last report that was made will do."""
 
     def explanation(self, request: str) -> Explanation:
         """GET /requests/ID. Raises RequestError."""
@@ -48,7 +50,9 @@ class Facts(Protocol):
 
 
 class AdminPort(Port):
-    """GET /status, /report[?run=NAME][&recording=true], /requests/ID, /health, /ready; POST, see ``changes``.
+    """GET /status, /report[?run=NAME][&recording=true][&watched=true], /requests/ID, /health, /ready.
+
+    POST: see ``changes``.
 
     What else is there to look at stands in ``pages``. A report can take parts of a second to reckon: that is
     done in a thread, and one at a time.
@@ -114,14 +118,7 @@ class AdminPort(Port):
             case ["", "status"]:
                 return answer(await self._reckoned(self._view.status()))
             case ["", "report"]:
-                run, recording = request.query.get("run"), request.query.get("recording") == "true"
-                report = await self._reckoned(self._view.report(run, with_recording=recording))
-                if report.run is None and run is not None:
-                    raise NotRemembered(
-                        "There is no run of this name in the daemon's memory."
-                        " `pairproxy report` without --run shows the last one."
-                    )
-                return answer(report)
+                return await self._report(request)
             case ["", "requests", *wanted]:
                 return answer(self._view.explanation("/".join(wanted)))
             case ["", "health"]:
@@ -131,6 +128,24 @@ class AdminPort(Port):
                 return answer({"ready": ready}, 200 if ready else 503)
         known = ", ".join(["/status", "/report", "/requests/ID", "/health", *self._pages])
         raise NotRemembered(f"There is {known} and /ready here.")
+
+    async def _report(self, request: web.BaseRequest) -> web.StreamResponse:
+        asked = request.query
+        run = asked.get("run")
+        is_recorded, is_watched = asked.get("recording") == "true", asked.get("watched") == "true"
+        make = self._view.report(run, with_recording=is_recorded, is_watched=is_watched)
+
+        def encoded() -> bytes | None:  # of thousands of requests it is megabytes
+            report = make()
+            return _encode(report) if report.run is not None or run is None else None
+
+        document = await self._reckoned(encoded)
+        if document is None:
+            raise NotRemembered(
+                "There is no run of this name in the daemon's memory."
+                " `pairproxy report` without --run shows the last one."
+            )
+        return answer(msgspec.Raw(document))
 
     async def _reckoned(self, make: Callable[[], T]) -> T:
         async with self._one_at_a_time:

@@ -1,13 +1,13 @@
 """What the daemon knows, as the JSON of api.schema."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 
 import msgspec
 
 from pairproxy import __version__
 from pairproxy.admin.explaining import explain, find
-from pairproxy.admin.reporting import Reports
+from pairproxy.admin.reporting import Reports, Watched
+from pairproxy.api.limiting import what_limits
 from pairproxy.api.schema import (
     EngineStatus,
     Explanation,
@@ -15,15 +15,21 @@ from pairproxy.api.schema import (
     ReplicaStatus,
     Report,
     RunningStatus,
+    RunProgress,
     Status,
+    WaitingStatus,
 )
+from pairproxy.clock import wall
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.accounting.report import RunReport
+from pairproxy.core.accounting.throughput import Throughput
 from pairproxy.core.documents import EngineState
-from pairproxy.core.models import NodeId, Outcome
+from pairproxy.core.models import NodeId, Outcome, RequestId
 from pairproxy.core.replicas import differing
+from pairproxy.core.running import Running
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.peers.book import PeerBook
+from pairproxy.security.identity import short_id
 
 
 class View:
@@ -39,6 +45,7 @@ class View:
         peer_port: Callable[[], int | None],
         now: Callable[[], float],
         loop_lag: Callable[[], float] = lambda: 0.0,
+        throughput: Throughput | None = None,
     ) -> None:
         """``loop_lag``: the seconds that the event loop was held up at worst in the last minute.
 
@@ -53,29 +60,35 @@ class View:
         self._peer_port = peer_port
         self._now = now
         self._loop_lag = loop_lag
+        self._throughput = throughput or Throughput(lambda _: None)
         self._started_at = now()
         self._reports = Reports(scheduler, ledger, now)
 
     def status(self) -> Callable[[], Status]:
         """What makes GET /status; any thread may call it."""
-        status, last_run = self._status(), self._reports.last_run()
-        return lambda: msgspec.structs.replace(status, last_run=last_run())
+        status, watched = self._status(), self._reports.watched()
+        return lambda: _with_runs(status, watched())
 
     def present(self) -> Status:
-        """GET /status without its last run, which takes long."""
+        """GET /status without what takes long: the last run, the current one, and who is of which."""
         return self._status()
 
     def last_run(self) -> Callable[[], RunReport | None]:
         """What makes the report of the last run; any thread may call it."""
         return self._reports.last_run()
 
+    def reported(self) -> tuple[int, str] | None:
+        """How many reports of runs were made by now, and the run of the last one; None: none yet."""
+        return self._reports.made()
+
+    def next_report_s(self) -> float | None:
+        """Seconds until a report that is behind may be made anew for who watches; None: none is."""
+        return self._reports.next_s()
+
     def _status(self) -> Status:
-        """All of it but the last run."""
-        at = self._now()
-        scheduler = self._scheduler
-        outcomes = {
-            str(how): count for how, count in Counter(one.outcome for one in self._ledger.records).items()
-        }
+        """All of it but what is told of runs."""
+        at, scheduler, outcomes = self._now(), self._scheduler, self._ledger.outcomes
+        self._throughput.look(at)
         return Status(
             version=__version__,
             node=scheduler.own,
@@ -85,7 +98,7 @@ class View:
             is_draining=scheduler.is_draining,
             queue_length=scheduler.waiting,
             nodes=(self._own_node(at), *self._peers(at)),
-            running=tuple(self._running(at)),
+            running=tuple(self._running(one, at) for one in scheduler.running),
             requests_done=outcomes.get(Outcome.DONE, 0),
             loop_lag_s=self._loop_lag(),
             outcomes=outcomes,
@@ -93,19 +106,35 @@ class View:
             unpaired=self._book.unpaired,
             peer_port=self._peer_port(),
             last_run=None,
+            waiting=tuple(
+                WaitingStatus(
+                    request=one.request.id,
+                    model=one.request.model,
+                    age_s=at - one.arrived_at,
+                    is_local=one.request.local_only or one.request.stays is not None,
+                )
+                for one in scheduler.queued
+            ),
+            at_unix=wall(),
         )
 
     def is_ready(self) -> bool:
         """GET /ready: whether any node takes work."""
         return any(True for _ in self._scheduler.places(self._now()))
 
-    def report(self, name: str | None, *, with_recording: bool = False) -> Callable[[], Report]:
+    def report(
+        self, name: str | None, *, with_recording: bool = False, is_watched: bool = False
+    ) -> Callable[[], Report]:
         """What makes GET /report: the last run, or the last one called ``name``; any thread may call it."""
-        return self._reports.report(name, self._names(), with_recording=with_recording)
+        return self._reports.report(name, self._names(), with_recording=with_recording, is_watched=is_watched)
 
     def explanation(self, request: str) -> Explanation:
         """GET /requests/ID. Raises NotRemembered, BadRequest."""
         return explain(find(self._ledger, request), self._names(), self._now())
+
+    def name_of(self, node: NodeId) -> str:
+        """A node's name for people; that of one which is not paired any more is its short id."""
+        return self._names().get(node) or short_id(node)
 
     def _names(self) -> dict[str, str]:
         names: dict[str, str] = {link.node: link.name for link in self._book.links}
@@ -117,7 +146,15 @@ class View:
         engines = [_engine(one, ports.get(one.engine)) for one in local.states(running, NodeId(""), at)]
         lost = local.lost_states(running, at)
         engines += [_engine(one, ports.get(one.engine), is_up=False) for one in lost]
-        return NodeStatus(self._scheduler.own, self.name, is_self=True, is_up=True, engines=tuple(engines))
+        return NodeStatus(
+            node=self._scheduler.own,
+            name=self.name,
+            is_self=True,
+            is_up=True,
+            engines=tuple(engines),
+            tokens_per_s=self._throughput.current(self._scheduler.own, at),
+            recent_tokens_per_s=self._throughput.recent(self._scheduler.own, at),
+        )
 
     def _peers(self, at: float) -> list[NodeStatus]:
         documents = {document.node: document for document, _ in self._scheduler.nodes.documents(at)}
@@ -141,22 +178,60 @@ class View:
                     age_s=self._scheduler.nodes.age(link.node, at),
                     problem=link.problem,
                     models_differ=differing(own, theirs),
+                    tokens_per_s=self._throughput.current(link.node, at),
+                    recent_tokens_per_s=self._throughput.recent(link.node, at),
                 )
             )
         return nodes
 
-    def _running(self, at: float) -> list[RunningStatus]:
-        return [
-            RunningStatus(
-                request=one.attempt.request,
-                model=one.request.model,
-                node=one.place.node,
-                engine=one.place.engine,
-                age_s=at - one.dispatched_at,
-                has_first_byte=one.first_byte_at is not None,
-            )
-            for one in self._scheduler.running
-        ]
+    def _running(self, one: Running, at: float) -> RunningStatus:
+        opened = self._ledger.find_open(one.attempt.request)  # None: it is over for its client
+        arrived_at = one.dispatched_at if opened is None else opened.arrived_at
+        return RunningStatus(
+            request=one.attempt.request,
+            model=one.request.model,
+            node=one.place.node,
+            engine=one.place.engine,
+            age_s=at - one.dispatched_at,
+            has_first_byte=one.first_byte_at is not None,
+            attempt=one.attempt.number,
+            queue_s=one.dispatched_at - arrived_at,
+            ttft_s=None if one.first_byte_at is None or opened is None else one.first_byte_at - arrived_at,
+            origin=one.request.origin,
+            prompt_tokens=one.request.prompt_tokens,
+            output_tokens=self._throughput.tokens_of(one.attempt),
+        )
+
+
+def _with_runs(status: Status, watched: Watched) -> Status:
+    """The status with the last run, the current one, and of which run each request is."""
+    run_of, current, report = watched.run_of, watched.current, watched.current_report
+    progress = current and RunProgress(
+        run=current.run,
+        age_s=current.age_s,
+        requests=current.requests,
+        ended=current.ended,
+        running=current.running,
+        waiting=current.waiting,
+        slots=current.slots,
+        waves=current.waves,
+        waves_done=current.waves_done,
+        bound_waves=current.bound_waves,
+        speedup=report.speedup if report else None,
+        bound_provable=report.bound_provable if report else None,
+    )
+    told = msgspec.structs.replace(
+        status,
+        last_run=watched.last_run,
+        current_run=progress,
+        running=tuple(
+            msgspec.structs.replace(one, run=run_of.get(RequestId(one.request))) for one in status.running
+        ),
+        waiting=tuple(
+            msgspec.structs.replace(one, run=run_of.get(RequestId(one.request))) for one in status.waiting
+        ),
+    )
+    return msgspec.structs.replace(told, limit=what_limits(told))
 
 
 def _engine(state: EngineState, port: int | None, *, is_up: bool = True) -> EngineStatus:

@@ -48,6 +48,7 @@ from pairproxy.core.knowledge import Knowledge
 from pairproxy.core.models import AttemptId, EngineId, NodeId, Place
 from pairproxy.core.planner import Placed
 from pairproxy.core.pricing import KnownPlaces
+from pairproxy.core.queue import Waiting
 from pairproxy.core.rescue import Rescue
 from pairproxy.core.rules import Rules
 from pairproxy.core.running import Running
@@ -130,6 +131,11 @@ class Scheduler:
     def waiting(self) -> int:
         """Requests in the queue."""
         return len(self._knows.queue)
+
+    @property
+    def queued(self) -> list[Waiting]:
+        """Those, the first to go first, as they were planned last."""
+        return [*self._knows.queue]
 
     @property
     def findings(self) -> list[Finding]:

@@ -69,11 +69,13 @@ class Continuation:
             downstream.begin(reply, is_peer, shown)
             downstream.is_framed_here = True
         self._has_begun = True
+        meter = Meter(attempt.request.dialect, True, reply.status)
+        attempt.written = meter.written
         attempt.first_byte()
-        return await self._splice(reply, attempt, downstream)
+        return await self._splice(reply, attempt, downstream, meter)
 
-    async def _splice(self, reply: Reply, attempt: Attempt, downstream: Downstream) -> None:
-        splicer, meter = self._splicer, Meter(attempt.request.dialect, True, reply.status)
+    async def _splice(self, reply: Reply, attempt: Attempt, downstream: Downstream, meter: Meter) -> None:
+        splicer = self._splicer
         attempt.delivered = lambda: splicer.delivered
         attempt.said_all = lambda: meter.usage() if meter.outcome(is_complete=True) is Outcome.DONE else None
 

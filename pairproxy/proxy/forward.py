@@ -124,6 +124,7 @@ async def relay(
     """Pass a reply on as it comes, with ``shown`` as headers of ours. Raises what Reply.relay raises."""
     request = attempt.request
     meter = Meter(request.dialect, request.is_streaming, reply.status)
+    attempt.written = meter.written
     downstream.begin(reply, is_peer, shown)
     attempt.first_byte(is_error=reply.status >= 400)
     if request.is_streaming:

@@ -38,11 +38,10 @@ def test_a_request_is_found_by_its_id_or_its_beginning() -> None:
         ("ab", BadRequest, "Several requests begin with 'ab'. Give more of the id"),
         ("zzz", NotRemembered, "`pairproxy report` lists the requests"),
         ("", NotRemembered, "No request by this id"),
-        ("ope", NotRemembered, "has not ended yet"),
     ],
 )
 def test_what_is_not_found_says_what_to_do(wanted: str, kind: type[Exception], says: str) -> None:
-    """Too short, unknown, nothing at all, or not over."""
+    """Too short, unknown, or nothing at all."""
     with pytest.raises(kind, match=says):
         find(told().ledger, wanted)
     with pytest.raises(NotRemembered, match="No request has ended yet"):
@@ -62,6 +61,25 @@ def test_a_decision_is_told_with_what_came_of_it() -> None:
     assert (other.node, picked.node) == ("other", A)
     assert (picked.wait_s, picked.prefill_s, picked.decode_s, picked.finish_s) == (1.0, 1.0, 7.0, 9.0)
     assert story.names == {A: "anna"}
+
+
+def test_a_request_that_is_open_is_told_as_far_as_it_is() -> None:
+    """Where it runs and why, or that it waits; what has not ended ends now. `last` is what ended last."""
+    story = told()
+    story.answered(13.0, "open")
+    found = explain(find(story.ledger, "ope"), {A: "anna"}, 15.0)
+    assert (found.request, found.outcome, found.error, found.age_s) == ("open", "running", "", 0.0)
+    assert (found.queue_s, found.ended_s, found.output_tokens) == (0.0, 3.0, None)
+    (attempt,) = found.attempts
+    assert (attempt.end, attempt.node, attempt.first_byte_s, attempt.ended_s) == ("running", A, 1.0, 3.0)
+    assert (attempt.predicted_end_s, len(attempt.candidates)) == (9.0, 2)
+    story.failed(16.0, "open", BrokenReply("It broke off."))
+    found = explain(find(story.ledger, "open"), {}, 20.0)
+    assert (found.outcome, [one.end for one in found.attempts]) == ("waiting", ["BrokenReply"])
+    story.arrived(21.0, "new")
+    found = explain(find(story.ledger, "new"), {}, 22.0)
+    assert (found.outcome, found.attempts, found.queue_s) == ("waiting", (), 1.0)
+    assert find(story.ledger, "last").id == "full"
 
 
 def test_all_attempts_are_told() -> None:

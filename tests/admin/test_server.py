@@ -56,7 +56,11 @@ class Fixed:
     def status(self) -> Callable[[], Status]:
         return lambda: STATUS
 
-    def report(self, name: str | None, *, with_recording: bool = False) -> Callable[[], Report]:
+    def report(
+        self, name: str | None, *, with_recording: bool = False, is_watched: bool = False
+    ) -> Callable[[], Report]:
+        if is_watched:
+            return lambda: Report(None, (), {}, node="of before")
         recording = Recording("r", "N", "fastest-finish", 1.0, ()) if with_recording else None
         return lambda: Report(None, (), {"N": "anna" if name is None else name}, recording)
 
@@ -179,6 +183,13 @@ def test_no_web_page_can_read_it(headers: dict[str, str], status: int) -> None:
     assert response.status == status
     if status == 403:
         assert b"anna" not in body
+
+
+def test_who_watches_may_get_a_report_of_before() -> None:
+    """That is asked for by its own word; all others hear what is true now."""
+    for path, node in (("/report?watched=true", "of before"), ("/report?watched=1", ""), ("/report", "")):
+        _, body = ask(path)
+        assert msgspec.json.decode(body, type=Report).node == node
 
 
 def test_a_report_can_come_with_its_recording() -> None:

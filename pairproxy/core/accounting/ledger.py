@@ -12,7 +12,7 @@ AttemptFailed and ReplyBroken end an attempt, not the request: the commands they
 """
 
 import heapq
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -76,17 +76,31 @@ class Ledger:
         return tuple(record for _, record in both)
 
     @property
+    def ended(self) -> int:
+        """How many requests ended by now; grows with each of them."""
+        return self._ended
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """How many of the records ended so."""
+        return {how.value: count for how, count in (self._own.outcomes + self._guests.outcomes).items()}
+
+    @property
     def open_requests(self) -> int:
         """Requests that arrived and have not ended."""
         return len(self._open)
 
+    def opened(self) -> tuple[OpenRequest, ...]:
+        """Those, in the order of their arrival. They change as they go on; read them at once."""
+        return tuple(self._open.values())
+
+    def find_open(self, request: RequestId) -> OpenRequest | None:
+        """A request that has not ended."""
+        return self._open.get(request)
+
     def find(self, request: RequestId) -> RequestRecord | None:
         """The latest record of a request; None if it is open, unknown or no longer kept."""
         return next((record for record in reversed(self.records) if record.id == request), None)
-
-    def is_open(self, request: str) -> bool:
-        """Whether the id, or the beginning of one, is that of a request that has not ended."""
-        return any(name.startswith(request) for name in self._open)
 
     def record(self, event: Event, commands: Sequence[Command]) -> None:
         """Take in one event and the commands it led to, right after Scheduler.handle()."""
@@ -179,11 +193,13 @@ class _Shelf:
         self._decided: deque[int] = deque()  # the records that still have their decisions
         self._prefixed: deque[int] = deque()  # those that still have their prefix
         self._blocks = 0
+        self.outcomes: Counter[Outcome] = Counter()
 
     def put(self, number: int, record: RequestRecord) -> None:
         """Put down the next record."""
         limit_records, limit_decisions, limit_blocks = self._limits
         self.records[number] = record
+        self.outcomes[record.outcome] += 1
         self._decided.append(number)
         self._prefixed.append(number)
         self._blocks += len(record.prefix)
@@ -192,7 +208,7 @@ class _Shelf:
         while self._blocks > limit_blocks or len(self._prefixed) > limit_records:
             self._strip_prefix(self._prefixed.popleft())
         if len(self.records) > limit_records:
-            del self.records[next(iter(self.records))]
+            self.outcomes[self.records.pop(next(iter(self.records))).outcome] -= 1
 
     def _strip_decisions(self, number: int) -> None:
         if (record := self.records.get(number)) is not None:

@@ -1,12 +1,16 @@
 """A request that has not ended yet, as the ledger follows it."""
 
+import math
 from collections import deque
 from dataclasses import dataclass, field, replace
 
 from pairproxy.core.accounting.records import AttemptRecord, RequestRecord
-from pairproxy.core.models import Decision, Outcome, Request, Usage
+from pairproxy.core.models import Decision, NodeId, Outcome, Request, RequestId, Usage
 
 LIMIT_ATTEMPTS = 16  # per request; refused slots do not count against a request's tries, so there is no other
+
+RUNNING, WAITING = "running", "waiting"
+"""What is told of a request, or of an attempt, in the place of an outcome while it has none."""
 
 
 @dataclass(slots=True)
@@ -45,6 +49,46 @@ class OpenRequest:
     running: dict[int, OpenAttempt] = field(default_factory=dict)
     ended: deque[AttemptRecord] = field(default_factory=lambda: deque(maxlen=LIMIT_ATTEMPTS))
 
+    @property
+    def id(self) -> RequestId:
+        """As in RequestRecord, like those that follow."""
+        return self.request.id
+
+    @property
+    def client(self) -> str:
+        """Who asked."""
+        return self.request.client
+
+    @property
+    def run(self) -> str | None:
+        """The name that the client gave to its run."""
+        return self.request.run
+
+    @property
+    def origin(self) -> NodeId | None:
+        """The peer it came from."""
+        return self.request.origin
+
+    @property
+    def chain(self) -> str:
+        """The name that the client gave to its chain."""
+        return self.request.chain
+
+    @property
+    def prefix(self) -> tuple[int, ...]:
+        """How its prompt begins."""
+        return self.request.prefix
+
+    @property
+    def ended_at(self) -> float:
+        """Later than all that is known: it has not ended."""
+        return math.inf
+
+    @property
+    def state(self) -> str:
+        """RUNNING, or WAITING for a place."""
+        return RUNNING if self.running else WAITING
+
     def end_attempt(self, number: int, at: float, end: str, delivered_tokens: int = 0) -> bool:
         """End one attempt; False if it is not running (it ended before, or was never dispatched)."""
         attempt = self.running.pop(number, None)
@@ -52,6 +96,12 @@ class OpenRequest:
             return False
         self.ended.append(attempt.close(at, end, delivered_tokens))
         return True
+
+    def so_far(self, at: float) -> RequestRecord:
+        """What its record would be if it ended now, but for the outcome: its attempts that run end so."""
+        record = self.close(at, Outcome.CANCELLED, Usage())
+        running = [one.close(at, RUNNING) for one in self.running.values()]
+        return replace(record, attempts=(*record.attempts, *running), usage=Usage())
 
     def close(self, at: float, outcome: Outcome, usage: Usage, error: str = "") -> RequestRecord:
         """Make the record of it. ``usage`` is the last attempt's."""

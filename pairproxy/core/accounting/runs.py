@@ -6,11 +6,13 @@ if the next request goes on with the prompt of one of them, as a chain does afte
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from pairproxy.core.accounting.open_requests import OpenRequest
 from pairproxy.core.accounting.records import RequestRecord
+from pairproxy.core.models import ModelName
 
 IDLE_GAP_S = 5.0  # an agent's tool step between two requests takes seconds; a person who reads takes longer
 TOOL_GAP_S = 60.0  # the same where the next request goes on with one of the run: a tool may run tests
@@ -50,44 +52,79 @@ class Run:
         return len(self.records) > 1 and all(after.arrived_at >= before.ended_at for before, after in steps)
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A run with what of it is still open, both by arrival; never empty. ``id`` is that of the run."""
+
+    id: str
+    name: str | None
+    started_at: float
+    ended: tuple[RequestRecord, ...]
+    open: tuple[OpenRequest, ...]
+
+    @property
+    def run(self) -> Run | None:
+        """What of it has ended; None: nothing."""
+        return Run(self.id, self.name, self.ended) if self.ended else None
+
+    @property
+    def models(self) -> frozenset[ModelName]:
+        """What its requests asked for."""
+        return frozenset([one.model for one in self.ended] + [one.request.model for one in self.open])
+
+
 def group_runs(records: Iterable[RequestRecord], idle_gap_s: float = IDLE_GAP_S) -> tuple[Run, ...]:
     """Group records into runs, the one that ended last at the end.
 
     A request that came from a peer is left out: its origin accounts for it. A request still open is not
-    seen yet, and may join two runs when it ends.
+    seen here, and may join two runs when it ends.
     """
-    named: defaultdict[str, list[RequestRecord]] = defaultdict(list)
-    unnamed: defaultdict[str, list[RequestRecord]] = defaultdict(list)
-    for record in sorted(records, key=lambda record: record.arrived_at):
-        if record.origin is None:
-            group = unnamed[record.client] if record.run is None else named[record.run]
-            group.append(record)
-    runs = [
-        Run(name, name, tuple(part)) for name, group in named.items() for part in _split(group, NAMED_GAP_S)
-    ]
-    for group in unnamed.values():
-        runs += [Run(part[0].id, None, tuple(part)) for part in _split(group, idle_gap_s)]
-    return tuple(sorted(runs, key=lambda run: (run.ended_at, run.started_at)))
+    runs = (group.run for group in group_all(records, (), idle_gap_s))
+    return tuple(sorted(filter(None, runs), key=lambda run: (run.ended_at, run.started_at)))
 
 
-def _split(records: list[RequestRecord], idle_gap_s: float) -> list[list[RequestRecord]]:
-    """Cut one client's records (by arrival) where nothing was in flight for longer than the gap."""
-    parts: list[list[RequestRecord]] = []
+def group_all(
+    records: Iterable[RequestRecord], open_requests: Iterable[OpenRequest], idle_gap_s: float = IDLE_GAP_S
+) -> tuple[Group, ...]:
+    """Group what ended together with what is open: a run that goes on has the id that it will end with."""
+    named: defaultdict[str, list[_Member]] = defaultdict(list)
+    unnamed: defaultdict[str, list[_Member]] = defaultdict(list)
+    members: list[_Member] = [*records, *open_requests]
+    for one in sorted(members, key=lambda one: one.arrived_at):
+        if one.origin is None:
+            group = unnamed[one.client] if one.run is None else named[one.run]
+            group.append(one)
+    return (
+        *(_group(name, part) for name, group in named.items() for part in _split(group, NAMED_GAP_S)),
+        *(_group(None, part) for group in unnamed.values() for part in _split(group, idle_gap_s)),
+    )
+
+
+_Member = RequestRecord | OpenRequest
+
+
+def _group(name: str | None, part: Sequence[_Member]) -> Group:
+    ended = tuple(one for one in part if isinstance(one, RequestRecord))
+    still_open = tuple(one for one in part if isinstance(one, OpenRequest))
+    return Group(part[0].id if name is None else name, name, part[0].arrived_at, ended, still_open)
+
+
+def _split(members: Iterable[_Member], idle_gap_s: float) -> list[list[_Member]]:
+    """Cut one client's requests (by arrival) where nothing was in flight for longer than the gap."""
+    parts: list[list[_Member]] = []
     busy_until = 0.0
-    for record in records:
-        pause_s = record.arrived_at - busy_until
-        if not parts or (
-            pause_s > idle_gap_s and not (pause_s <= TOOL_GAP_S and _goes_on(parts[-1], record))
-        ):
+    for one in members:
+        pause_s = one.arrived_at - busy_until
+        if not parts or (pause_s > idle_gap_s and not (pause_s <= TOOL_GAP_S and _goes_on(parts[-1], one))):
             parts.append([])
-            busy_until = record.ended_at
-        parts[-1].append(record)
-        busy_until = max(busy_until, record.ended_at)
+            busy_until = one.ended_at
+        parts[-1].append(one)
+        busy_until = max(busy_until, one.ended_at)
     return parts
 
 
-def _goes_on(part: list[RequestRecord], record: RequestRecord) -> bool:
+def _goes_on(part: Iterable[_Member], one: _Member) -> bool:
     """Whether a request begins with the whole prompt of one of these, or its client named their chain."""
-    ends = {last.prefix[-1] for last in part if last.prefix and len(last.prefix) < len(record.prefix)}
-    is_named = bool(record.chain) and any(last.chain == record.chain for last in part)
-    return is_named or not ends.isdisjoint(record.prefix)
+    ends = {last.prefix[-1] for last in part if last.prefix and len(last.prefix) < len(one.prefix)}
+    is_named = bool(one.chain) and any(last.chain == one.chain for last in part)
+    return is_named or not ends.isdisjoint(one.prefix)

@@ -89,7 +89,14 @@ class Meter:
             usage = replace(usage, output_tokens=self._counted_tokens())
         if not self._is_stream():
             return usage
-        return replace(usage, records=self._newlines // _LINES.get(self._dialect, _EVENT_NEWLINES))
+        return replace(usage, records=self._records())
+
+    def written(self) -> int:
+        """About the tokens that came so far: one for each record; of a body that is no stream none."""
+        return self._records() if self._status < 400 and self._is_stream() else 0
+
+    def _records(self) -> int:
+        return self._newlines // _LINES.get(self._dialect, _EVENT_NEWLINES)
 
     def _watch_events(self, data: bytes) -> None:
         text = self._edge + data

@@ -1,0 +1,153 @@
+"""Output tokens a second of each node, as they come: what a sparkline shows.
+
+Nothing is counted chunk by chunk. Whenever somebody looks, each attempt that writes is asked how much came so
+far, and what came since the last look is spread over the time since then. Its end tells the true number. So
+nobody pays for it while nobody looks, and a reply that nobody saw coming is spread over the time in which it
+was written:
+
+    a stream                       from its first byte to its end
+    a reply that comes in a lump   the engine's own decoding time before its end, else since its dispatch
+    a reply without a count        only what was seen of it: nothing is made up
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pairproxy.core.commands import Command, Dispatch
+from pairproxy.core.events import (
+    AttemptFailed,
+    AttemptFinished,
+    Event,
+    FirstByteReceived,
+    ReplyBroken,
+    RequestAbandoned,
+)
+from pairproxy.core.models import AttemptId, NodeId, RequestId, Usage
+from pairproxy.core.running import IN_LUMPS
+
+RECENT_S = 60  # seconds that are told
+MOST_NODES = 256  # of which seconds are kept; the one that wrote longest ago goes first
+MOST_WRITING = 4096  # attempts, as many as the ledger follows requests
+
+WrittenOf = Callable[[AttemptId], Callable[[], int] | None]
+"""What tells how many tokens of an attempt's reply came so far; None: it is not known."""
+
+
+@dataclass(slots=True)
+class _Writing:
+    """An attempt: how much of its reply is counted, up to when."""
+
+    node: NodeId
+    dispatched_at: float
+    first_byte_at: float | None = None
+    written: Callable[[], int] | None = None
+    counted_tokens: float = 0.0
+    counted_until: float = 0.0
+
+
+class Throughput:
+    """Hears every event; tells output tokens a second by node. Times are those of ``event.at``."""
+
+    def __init__(self, written_of: WrittenOf) -> None:
+        self._written_of = written_of
+        self._writing: dict[AttemptId, _Writing] = {}
+        self._seconds: dict[NodeId, dict[int, float]] = {}  # tokens in each second; who wrote last, last
+
+    def record(self, event: Event, commands: Sequence[Command]) -> None:
+        """Take in one event and the commands it led to."""
+        match event:
+            case FirstByteReceived(at, attempt):
+                self._begin(attempt, at)
+            case AttemptFinished(at, attempt, _, usage):
+                self._end(attempt, at, usage)
+                self._forget(attempt.request, at)
+            case ReplyBroken(at, attempt, delivered_tokens):
+                self._end(attempt, at, Usage(output_tokens=delivered_tokens))
+            case AttemptFailed(at, attempt):
+                self._writing.pop(attempt, None)
+            case RequestAbandoned(at, request):
+                self._forget(request, at)
+            case _:
+                pass
+        for command in commands:
+            if isinstance(command, Dispatch) and len(self._writing) < MOST_WRITING:
+                self._writing[command.attempt] = _Writing(command.decision.place.node, event.at)
+
+    def look(self, at: float) -> None:
+        """Count what came up to now."""
+        for one in self._writing.values():
+            self._count(one, at)
+
+    def tokens_of(self, attempt: AttemptId) -> int:
+        """About how many tokens of an attempt's reply came, up to the last look."""
+        one = self._writing.get(attempt)
+        return 0 if one is None else round(one.counted_tokens)
+
+    def recent(self, node: NodeId, at: float) -> tuple[float, ...]:
+        """Tokens in each of the last RECENT_S whole seconds, the oldest first."""
+        seconds, now = self._seconds.get(node, {}), math.floor(at)
+        return tuple(max(seconds.get(second, 0.0), 0.0) for second in range(now - RECENT_S, now))
+
+    def current(self, node: NodeId, at: float) -> float:
+        """Tokens a second in the last second."""
+        seconds, now = self._seconds.get(node, {}), math.floor(at)
+        return max(seconds.get(now, 0.0) + seconds.get(now - 1, 0.0) * (1.0 - (at - now)), 0.0)
+
+    def _begin(self, attempt: AttemptId, at: float) -> None:
+        if (one := self._writing.get(attempt)) is not None and one.first_byte_at is None:
+            one.first_byte_at = one.counted_until = at
+            one.written = self._written_of(attempt)
+
+    def _count(self, one: _Writing, at: float, most: float = math.inf) -> None:
+        """Count what came of it since the last time, but no more than ``most`` in all."""
+        if one.written is None:
+            return
+        tokens = min(float(one.written()), most)
+        if tokens > one.counted_tokens:
+            self._spread(one.node, tokens - one.counted_tokens, one.counted_until, at)
+            one.counted_tokens = tokens
+        one.counted_until = at
+
+    def _end(self, attempt: AttemptId, at: float, usage: Usage) -> None:
+        """Count it to its end, with what its engine said: that is right, records may hold several tokens."""
+        one = self._writing.pop(attempt, None)
+        if one is None:
+            return
+        told = usage.output_tokens
+        if told is None:
+            self._count(one, at)
+            return
+        if one.first_byte_at is not None and (one.counted_tokens or _is_streamed(one, told)):
+            self._count(one, at, told)
+            since = one.first_byte_at
+        else:
+            since = max(at - usage.decode_s, one.dispatched_at) if usage.decode_s else one.dispatched_at
+        self._spread(one.node, told - one.counted_tokens, since, at)
+
+    def _forget(self, request: RequestId, at: float) -> None:
+        """Its client left, or another attempt answered: what came of it was written all the same."""
+        for attempt in [attempt for attempt in self._writing if attempt.request == request]:
+            self._count(self._writing.pop(attempt), at)
+
+    def _spread(self, node: NodeId, tokens: float, start: float, end: float) -> None:
+        """Count tokens of a node evenly from ``start`` to ``end``; what is older than RECENT_S is let go."""
+        seconds = self._seconds.pop(node, {})
+        self._seconds[node] = seconds
+        if len(self._seconds) > MOST_NODES:
+            del self._seconds[next(iter(self._seconds))]
+        oldest, last = math.floor(end) - RECENT_S, math.floor(end)
+        for second in [second for second in seconds if second < oldest]:
+            del seconds[second]
+        length = end - start
+        if length <= 0.0:
+            seconds[last] = seconds.get(last, 0.0) + tokens
+            return
+        for second in range(max(math.floor(start), oldest), last + 1):
+            part = (min(second + 1.0, end) - max(float(second), start)) / length
+            seconds[second] = seconds.get(second, 0.0) + tokens * part
+
+
+def _is_streamed(one: _Writing, told: int) -> bool:
+    """Whether its tokens came as they were made, by how many records came (core.running)."""
+    return one.written is not None and one.written() >= min(IN_LUMPS, max(told, 1))
