@@ -17,6 +17,7 @@ from pairproxy.core.rules import Rules
 EngineKind = Literal["ollama", "lmstudio", "llamacpp", "openai", "embedded", "paced"]
 CatalogueKind = Literal["merged", "local"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["text", "json"]
 # The upper ends are no limits to anybody: they keep out infinity, and what an engine's integers cannot hold.
 Count = Annotated[int, msgspec.Meta(ge=1, le=10**12)]
 CountOrNone = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
@@ -127,7 +128,8 @@ class Limits(Section, frozen=True):
 class LogSettings(Section, frozen=True):
     """[log]: to standard error."""
 
-    level: LogLevel = "info"  # peers that come and go, engines that fail; never a request
+    level: LogLevel = "info"  # a line for each request, peers that come and go; never a word of a prompt
+    format: LogFormat = "text"  # for people; json: an object a line, for programs that collect logs
 
 
 class DebugSettings(Section, frozen=True):

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from pairproxy import logs
 from pairproxy.admin.server import Change
 from pairproxy.api.client import DAEMON_FILE, LOCK_FILE, already_running
 from pairproxy.api.schema import DaemonFile
@@ -193,7 +194,7 @@ class Daemon:
         self._route.shows_headers, self._route.limits = settings.debug.headers, settings.limits
         self._catalogue.is_merged = settings.routing.catalogue == "merged"
         self._dispatcher.tell(RulesChanged(self._clock.now(), settings.rules()))
-        logging.getLogger().setLevel(settings.log.level.upper())
+        logs.follow(settings.log.level, settings.log.format)
 
     # --- running ----------------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ LIVE = frozenset(
         "limits.stuck_s",
         "limits.quiet_s",
         "log.level",
+        "log.format",
         "debug.headers",
     )
 )

@@ -4,14 +4,13 @@ import contextlib
 import enum
 import logging
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairproxy import descriptors
+from pairproxy import descriptors, logs
 from pairproxy.cli.options import Home, home_or_default, plain
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
 
 LOOPBACK = "127.0.0.1"
+_log = logging.getLogger(__name__)
 
 
 class LogLevelName(enum.StrEnum):
@@ -79,14 +79,10 @@ def up(
     settings = read()
     # Below, it writes out whole packets, and a traceback for a network that left; discovery says it.
     logging.getLogger("zeroconf").setLevel(logging.ERROR)
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=settings.log.level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
-    descriptors.raise_limit()
-    descriptors.forbid_core_dumps()
-    _run(settings, read, directory, stop_on_eof)
+    with logs.to_stderr(settings.log.level, settings.log.format):
+        descriptors.raise_limit()
+        descriptors.forbid_core_dumps()
+        _run(settings, read, directory, stop_on_eof)
 
 
 def _settings(config: Path | None, home: Path, log_level: LogLevelName | None) -> "Settings":
@@ -126,13 +122,23 @@ def _run(settings: "Settings", read: Callable[[], "Settings"], home: Path, stop_
             on_signals(daemon.stop, daemon.reread)
             if stop_on_eof:
                 _on_end_of_input(daemon.stop)
-            await daemon.run(_say_ready)
+            await daemon.run(log_ready if settings.log.format == "json" else say_ready)
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(serve())
 
 
-def _say_ready(daemon: "DaemonFile") -> None:
+def say_ready(daemon: "DaemonFile") -> None:
+    """Tell a person where everything is."""
+    typer.echo(_ready(daemon), err=True)
+
+
+def log_ready(daemon: "DaemonFile") -> None:
+    """The same to a program that reads the log."""
+    _log.info("%s", _ready(daemon))
+
+
+def _ready(daemon: "DaemonFile") -> str:
     ports = {
         engine: f"{engine} on {_authority(daemon.client_hosts.get(engine, LOOPBACK), port)}"
         for engine, port in daemon.client_ports.items()
@@ -145,7 +151,7 @@ def _say_ready(daemon: "DaemonFile") -> None:
         f"peers on port {daemon.peer_port}" if daemon.peer_port else "no machine is paired yet",
         f"status on {_authority(daemon.admin_host, daemon.admin_port)}",
     ]
-    typer.echo("; ".join(part for part in parts if part), err=True)
+    return "; ".join(part for part in parts if part)
 
 
 def _authority(host: str, port: int) -> str:

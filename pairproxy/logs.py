@@ -1,0 +1,179 @@
+"""The log: text or JSON, a line for each record, to standard error.
+
+A thread writes the lines, because standard error may be a pipe whose reader sleeps, or a terminal that
+somebody halted: that must not hold up a loop that carries replies. What finds no room is counted, and told.
+"""
+
+import contextlib
+import json
+import logging
+import queue
+import select
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, BinaryIO
+
+LIMIT_LINES = 4096  # that wait for a reader; about 1 MB, and half a minute of the busiest log
+FLUSH_S = 2.0  # at the end of the process, for a reader that takes nothing
+TURN_S = 0.1  # between two looks whether a reader that took nothing takes something
+FORMATS = ("text", "json")
+
+_RESERVED = frozenset({"time", "level", "logger", "message", "exception"})
+
+
+@contextlib.contextmanager
+def to_stderr(level: str, form: str) -> Iterator[None]:
+    """Log to standard error inside; ``form`` is one of FORMATS. Raises ValueError for another one."""
+    root, before = logging.getLogger(), logging.getLogger().level
+    with open(sys.stderr.fileno(), "wb", buffering=0, closefd=False) as stream:
+        handler = Lines(stream)
+        root.addHandler(handler)
+        try:
+            follow(level, form)
+            yield
+        finally:
+            root.removeHandler(handler)
+            root.setLevel(before)
+            handler.close()
+
+
+def follow(level: str, form: str) -> None:
+    """Log at ``level`` and as ``form`` from now on."""
+    root = logging.getLogger()
+    root.setLevel(level.upper())
+    for handler in root.handlers:
+        if isinstance(handler, Lines):
+            handler.setFormatter(_formatter(form))
+
+
+def _formatter(form: str) -> logging.Formatter:
+    if form not in FORMATS:
+        raise ValueError(f"log format {form!r} is none of {FORMATS}")
+    return JsonFormatter() if form == "json" else TextFormatter()
+
+
+def one_line(text: str) -> str:
+    """A message as one line: what others named cannot begin a line of its own, nor colour a terminal."""
+    if text.isprintable():
+        return text
+    joined = " ".join(text.split())
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in joined)
+
+
+class TextFormatter(logging.Formatter):
+    """Local time, level, logger: message. The lines of an exception follow, indented."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, and those of an exception."""
+        said = one_line(record.getMessage())
+        line = f"{self.formatTime(record)} {record.levelname} {record.name}: {said}"
+        lines = (one_line(part) for part in _exception(self, record).splitlines())
+        return "\n".join([line, *(f"  {one}" for one in lines)])
+
+
+class JsonFormatter(logging.Formatter):
+    """One object: time (UTC), level, logger, message, the record's ``fields``, exception if there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The object."""
+        told: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        fields = getattr(record, "fields", None)
+        if isinstance(fields, Mapping):
+            told |= {key: value for key, value in fields.items() if key not in _RESERVED}
+        if exception := _exception(self, record):
+            told["exception"] = exception
+        return json.dumps(told, default=str)  # ASCII: nothing in it can end a line or turn its direction
+
+
+def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    parts = [formatter.formatException(record.exc_info)] if record.exc_info else []
+    if record.stack_info:
+        parts.append(formatter.formatStack(record.stack_info))
+    return "\n".join(parts)
+
+
+class Lines(logging.Handler):
+    """Hands each line to a thread that writes it to ``stream`` (unbuffered, and not closed by this)."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        super().__init__()
+        self._stream = stream
+        self._lines: queue.Queue[str | None] = queue.Queue(LIMIT_LINES)  # None: the last
+        self._lost = 0
+        self._is_closing = False
+        self._thread = threading.Thread(target=self._write_all, name="log", daemon=True)
+        self._thread.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Put a line into the queue; never waits."""
+        try:
+            line = self.format(record)
+        except Exception as error:  # noqa: BLE001 logging would print the arguments, and go on
+            line = self.format(_unmade(record, error))
+        try:
+            self._lines.put_nowait(line)
+        except queue.Full:
+            self._lost += 1
+
+    def flush(self) -> None:
+        """Wait until all is written, for FLUSH_S at most."""
+        written = self._lines.all_tasks_done
+        with written:
+            written.wait_for(lambda: not self._lines.unfinished_tasks, FLUSH_S)
+
+    def close(self) -> None:
+        """Write what waits, for FLUSH_S at most, and end the thread."""
+        if not self._is_closing:
+            self.flush()
+            self._is_closing = True
+            with contextlib.suppress(queue.Full):
+                self._lines.put_nowait(None)
+            self._thread.join(TURN_S)
+        super().close()
+
+    def _write_all(self) -> None:
+        """The thread's work: until the last line."""
+        while (line := self._lines.get()) is not None:
+            self._write(line)
+            if self._lost and self._lines.empty():
+                lost, self._lost = self._lost, 0
+                self._write(self.format(_lost(lost)))
+            self._lines.task_done()
+
+    def _write(self, line: str) -> None:
+        data = memoryview(f"{line}\n".encode(errors="backslashreplace"))
+        with contextlib.suppress(OSError, ValueError):  # nobody reads any more; there is nobody to tell
+            while data:
+                written = self._stream.write(data)
+                if written:
+                    data = data[written:]
+                elif not self._wait():
+                    return
+
+    def _wait(self) -> bool:
+        """Wait for room in a stream that does not wait by itself; False: it is over."""
+        if self._is_closing:
+            return False
+        if sys.platform == "win32":
+            time.sleep(TURN_S)
+        else:
+            select.select([], [self._stream], [], TURN_S)
+        return True
+
+
+def _unmade(record: logging.LogRecord, error: Exception) -> logging.LogRecord:
+    text = "a line of the log could not be made: %s"
+    return logging.LogRecord(record.name, record.levelno, __file__, 0, text, (type(error).__name__,), None)
+
+
+def _lost(count: int) -> logging.LogRecord:
+    text = "%d lines of the log were lost: whatever reads standard error did not take them"
+    return logging.LogRecord(__name__, logging.WARNING, __file__, 0, text, (count,), None)
