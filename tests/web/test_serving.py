@@ -45,7 +45,9 @@ def test_the_page_needs_nothing_from_elsewhere() -> None:
     """No file names another host, and what each asks for is there."""
     for path, content in PAGE.items():
         text = content.decode()
-        assert not re.findall(r"""(?:src|href|url|import|from)[=\s("']+(?:https?:)?//(?!localhost)""", text), path
+        assert not re.findall(
+            r"""(?:src|href|url|import|from)[=\s("']+(?:https?:)?//(?!localhost)""", text
+        ), path
         for wanted in re.findall(r'(?:from|import) "\./([a-z_]+\.js)"', text):
             assert f"/page/{wanted}" in PAGE, f"{path} asks for {wanted}"
     for wanted in re.findall(r'(?:src|href)="(/[^"]+)"', PAGE["/"].decode()):
@@ -113,7 +115,9 @@ def test_a_file_that_is_known_is_not_sent_again() -> None:
     run_async(story())
 
 
-@pytest.mark.parametrize("path", ["/page/", "/page/../serving.py", "/page/%2e%2e/serving.py", "/page/none.js", "//"])
+@pytest.mark.parametrize(
+    "path", ["/page/", "/page/../serving.py", "/page/%2e%2e/serving.py", "/page/none.js", "//"]
+)
 def test_there_is_nothing_but_the_page(path: str) -> None:
     """A path that is in no table is answered with a sentence, whatever lies on the disk."""
     from yarl import URL

@@ -6,7 +6,7 @@ const AGAIN_MS = 1_000; // after a daemon that is not there
 const POLL_MS = 2_000; // where there is a daemon but no place among its watchers
 
 export class Live {
-  /** heard(status); changed(runId): a run's report is another; linked(how, why): "live", "polling", "lost". */
+  /** heard(status); changed(): a run's report is another; linked(how, why): "live", "polling", "lost". */
   constructor(heard, changed, linked) {
     this.heard = heard;
     this.changed = changed;
@@ -22,7 +22,7 @@ export class Live {
     this.stop();
     const source = (this.source = new EventSource("/events"));
     source.addEventListener("status", (event) => this.took(JSON.parse(event.data)));
-    source.addEventListener("run", (event) => this.changed(event.data));
+    source.addEventListener("run", () => this.changed());
     source.onerror = () => this.failed();
     this.at("silent", SILENT_MS, () => this.failed());
   }

@@ -65,6 +65,8 @@ function heard(status) {
   const isAnother = before && (before.node !== status.node || status.uptime_s < before.uptime_s);
   state.status = status;
   if (isAnother) store.outdate();
+  else if (before?.current_run && !status.current_run) store.outdate((path) => path.startsWith("/advice"));
+  if (before && !isAnother && lastRun(before) !== lastRun(status)) changed();
   if (before && before.version !== status.version) return location.reload(); // its page may be another, too
   // A node that changed its state, or its models, changes the matrix.
   if (before && shape(before) !== shape(status)) store.outdate((path) => path === "/models");
@@ -73,11 +75,14 @@ function heard(status) {
   draw();
 }
 
+const lastRun = ({ last_run: run }) => run && `${run.run} ${run.requests} ${run.makespan_s}`;
+
 const shape = (status) =>
   JSON.stringify(status.nodes.map((one) => [one.node, one.is_up, one.engines.map((engine) => [engine.is_up, engine.replicas.map((r) => [r.model, r.identity, r.is_loaded])])]));
 
+/** A run's report is another one. */
 function changed() {
-  store.outdate((path) => !path.startsWith("/models"));
+  store.outdate((path) => path.startsWith("/report") || path.startsWith("/runs"));
   draw();
 }
 

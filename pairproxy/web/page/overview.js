@@ -1,7 +1,7 @@
 // The cluster as it is now: nodes, the run, what runs and what waits.
 
 import { code, facts, h, note, table } from "./dom.js";
-import { verdict } from "./runs.js";
+import { LAST_RUN, verdict } from "./runs.js";
 import { linkTo, timeline } from "./timeline.js";
 import { counted, duration, known, name, nodeName, outcomes, percent, plain, rate, ratio, seconds, short } from "./words.js";
 
@@ -65,7 +65,7 @@ function engineOf(engine) {
   return h(
     "div",
     { key: engine.engine, class: "engine" },
-    h("p", {}, h("strong", {}, name(engine.kind)), ` ${plain(engine.version || "")}`.replace(" (no name)", ""), h("span", { class: "muted" }, ` ${models}`)),
+    h("p", {}, h("strong", {}, name(engine.kind)), engine.version && engine.version !== engine.kind ? ` ${plain(engine.version)}` : "", h("span", { class: "muted" }, ` ${models}`)),
     h("div", { class: "cells", "aria-hidden": "true" }, engine.is_up ? cells : null),
     h("p", { class: "muted" }, busy, engine.foreign ? `, ${engine.foreign} not offered: something else uses this machine` : ""),
   );
@@ -143,7 +143,7 @@ function current(run) {
 }
 
 function last(state) {
-  const told = state.store.ask("/report");
+  const told = state.store.ask(LAST_RUN);
   const report = told.value;
   if (!report?.run) return told.error && told.status !== 404 ? note("bad", told.error) : null;
   const run = report.run;

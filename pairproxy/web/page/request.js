@@ -1,7 +1,7 @@
 // One request: where it could have gone, what each place would have cost in seconds, and what came of it.
 
 import { facts, h, note, table } from "./dom.js";
-import { duration, name, nodeName, plain, seconds, short } from "./words.js";
+import { name, nodeName, plain, seconds, short, when } from "./words.js";
 
 const TERMS = ["wait", "load", "prefill", "decode", "finish", "margin", "affinity", "delay", "chain"];
 const ALWAYS = ["wait", "prefill", "decode", "finish"]; // the others where one of the candidates has them
@@ -17,32 +17,33 @@ const MEANINGS = {
 export function requestView(state) {
   const path = `/requests/${encodeURIComponent(state.argument || "last")}`;
   const told = state.store.ask(path);
-  const isOpen = !told.value || ["running", "waiting"].includes(told.value.outcome);
-  const isStillHere = isOpen && told.status !== undefined && told.status !== 0;
-  if (isStillHere && !told.isAsked && told.seen !== state.status) {
+  const canChange = told.status === 404 || (told.value && isOpen(told.value));
+  if (canChange && told.seen !== state.status) {
+    told.isStale = told.seen !== undefined; // with each status it is looked at again
     told.seen = state.status;
-    told.isStale = true; // the next status looks again
   }
   if (told.error) return [note("bad", plain(told.error)), back()];
-  return told.value ? story(told.value) : note("hint", "Asking for the request.");
+  return told.value ? story(told) : note("hint", "Asking for the request.");
 }
 
 const back = () => h("p", {}, h("a", { href: "#/runs" }, "To the runs"));
 
-function story(found) {
-  const isOpen = found.outcome === "running" || found.outcome === "waiting";
+const isOpen = (found) => found.outcome === "running" || found.outcome === "waiting";
+
+function story(told) {
+  const found = told.value;
   return h(
     "article",
     { key: found.request },
-    h("h2", {}, h("span", { class: "id" }, short(found.request)), " ", h("span", { class: found.outcome === "done" || isOpen ? "good" : "bad" }, found.outcome)),
+    h("h2", {}, h("span", { class: "id" }, short(found.request)), " ", h("span", { class: found.outcome === "done" || isOpen(found) ? "good" : "bad" }, found.outcome)),
     found.error ? note("bad", plain(found.error)) : null,
     facts([
       ["id", h("span", { class: "id long" }, plain(found.request))],
       ["model", name(found.model)],
       ["asked by", `${plain(found.dialect)} ${plain(found.path)}`],
       ["waited", seconds(found.queue_s)],
-      [isOpen ? "so far" : "ended after", seconds(found.ended_s)],
-      ["ago", isOpen ? null : duration(found.age_s)],
+      [isOpen(found) ? "so far" : "ended after", seconds(found.ended_s)],
+      ["at", isOpen(found) ? null : when(told.at - found.age_s)],
       ["tokens in", found.prompt_tokens === null ? null : `${found.prompt_tokens}${found.cached_tokens === null ? "" : ` (${found.cached_tokens} cached)`}`],
       ["tokens out", found.output_tokens],
       ["run", found.run ? h("a", { href: `#/runs/${encodeURIComponent(found.run)}` }, name(short(found.run))) : null],

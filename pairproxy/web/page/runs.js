@@ -13,11 +13,13 @@ const LOSSES = {
   rescue_waste_s: "attempts for nothing",
   prediction_error_s: "slower than the best pace, or the wrong place",
 };
+/** The last run; it may be some moments old while a large one grows. */
+export const LAST_RUN = "/report?watched=true";
 const number = (title) => ({ title, kind: "number" });
 
 export function runsView(state) {
   const wanted = state.argument;
-  const told = state.store.ask(wanted ? `/report?run=${encodeURIComponent(wanted)}` : "/report");
+  const told = state.store.ask(wanted ? `/report?watched=true&run=${encodeURIComponent(wanted)}` : LAST_RUN);
   return [list(state, told.value?.run?.run), told.error ? note("bad", plain(told.error)) : null, told.value ? one(state, told.value) : told.error ? null : note("hint", "Asking for the run.")];
 }
 

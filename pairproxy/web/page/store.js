@@ -10,7 +10,7 @@ export class Store {
   /** renew(): something came. */
   constructor(renew) {
     this.renew = renew;
-    this.kept = new Map(); // path -> {value, error, status, isStale, isAsked}
+    this.kept = new Map(); // path -> {value, error, status, at (seconds of the epoch), isStale, isAsked}
   }
 
   /** What is known of a path now; asks for it where that is nothing, or old. Empty: it is on its way. */
@@ -29,7 +29,7 @@ export class Store {
     const began = performance.now();
     const found = await get(path);
     if (found.value === undefined && found.status === 0) known.isStale = true; // kept as it was, asked again
-    else Object.assign(known, { value: undefined, error: undefined, status: 200 }, found);
+    else Object.assign(known, { value: undefined, error: undefined, status: 200, at: Date.now() / 1000 }, found);
     this.renew();
     const pause = Math.max(LEAST_MS, REST * (performance.now() - began));
     setTimeout(() => {
