@@ -34,6 +34,7 @@ def explain(
     """Show how a request was decided: every candidate, its price in seconds, and what came of it.
 
     The debug header X-Pairproxy-Request of a reply is the id, too (`debug.headers`).
+    A request that still runs or waits is shown as far as it is; `last` is the one that ended last.
     Examples: `pairproxy explain last`, `pairproxy explain 3f2a --json`.
     """
     from pairproxy.api.client import get_explanation
@@ -45,7 +46,7 @@ def explain(
         typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         return
     out = console()
-    for line in _head(found):
+    for line in head(found):
         out.print(line, markup=False)
     for attempt in found.attempts:
         out.print()
@@ -65,9 +66,16 @@ LEFT = frozenset(("node", "engine"))
 PICK = "->"  # stands before the node that was picked
 
 
-def _head(found: "Explanation") -> list[str]:
+OPEN = {"running": "runs now", "waiting": "waits now"}
+"""The words that stand for the outcome of a request, or the end of an attempt, that has none yet."""
+
+
+def head(found: "Explanation") -> list[str]:
+    """What it is, how it ended or that it has not, where it belongs."""
     what = f"{plain(found.model)} over {found.dialect} {plain(found.path)}"
     when = f"{found.outcome} {found.ended_s:.2f} s after it came ({found.age_s:.0f} s ago)"
+    if found.outcome in OPEN:
+        when = f"it came {found.ended_s:.2f} s ago and {OPEN[found.outcome]}"
     lines = [f"{plain(found.request)}: {what}, {when}"]
     belongs = [f"run {plain(found.run)}"] if found.run else []
     belongs += [f"chain {plain(found.chain)}"] if found.chain else []
@@ -77,7 +85,8 @@ def _head(found: "Explanation") -> list[str]:
     if found.error:
         lines.append(f"why: {plain(found.error)}")
     if not found.attempts:
-        lines.append(f"It was sent nowhere: it spent {found.queue_s:.2f} s in the queue.")
+        yet = " yet" if found.outcome in OPEN else ""
+        lines.append(f"It was sent nowhere{yet}: it spent {found.queue_s:.2f} s in the queue.")
     cached = "" if found.cached_tokens is None else f" ({found.cached_tokens} of them cached)"
     tokens = [] if found.prompt_tokens is None else [f"{found.prompt_tokens} tokens in{cached}"]
     tokens += [] if found.output_tokens is None else [f"{found.output_tokens} tokens out"]
@@ -124,7 +133,11 @@ def outcome(found: "Explanation", attempt: "AttemptStory") -> list[str]:
     ):
         told = "not predicted" if predicted_s is None else f"predicted {predicted_s - began:.2f} s"
         came = "never came" if real_s is None else f"came after {real_s - began:.2f} s"
+        if attempt.end in OPEN and (what == "end" or real_s is None):
+            came = f"not yet after {attempt.ended_s - began:.2f} s"
         lines.append(f"{what}: {told}, {came}")
+    if attempt.end in OPEN:
+        return lines
     return [*lines, f"it ended: {_end(found, attempt)}"]
 
 

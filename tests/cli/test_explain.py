@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from pairproxy.api.schema import AttemptStory, Explanation
-from pairproxy.cli.explain import outcome
+from pairproxy.cli.explain import head, outcome
 from tests.support.command import here, sentence
 from tests.support.daemons import Node
 
@@ -108,3 +108,22 @@ def test_a_reply_that_went_on_elsewhere_says_where_and_after_how_much() -> None:
     assert outcome(alone, first)[-1] == lost + "nobody could go on"
     off = msgspec.structs.replace(first, end="truncated")
     assert outcome(alone, off)[-1].startswith("it ended: truncated: its node was lost or broke off")
+
+
+def test_a_request_that_is_open_is_told_without_an_end() -> None:
+    """It runs, or it waits: what is predicted stands beside how long it has taken, and nothing has ended."""
+    runs = AttemptStory(1, "a" * 52, "gpu", "why", None, "running", 0.5, None, 3.0, 1.5, 9.5, None, ())
+    found = Explanation(
+        "r1", "m:1", "ollama", "/api/chat", "running", "", 0.0, None, "", None, 0.5, 3.0, None, None, None,
+        (runs,), {},
+    )  # fmt: skip
+    assert head(found)[0] == "r1: m:1 over ollama /api/chat, it came 3.00 s ago and runs now"
+    assert outcome(found, runs) == [
+        "first byte: predicted 1.00 s, not yet after 2.50 s",
+        "end: predicted 9.00 s, not yet after 2.50 s",
+    ]
+    begun = msgspec.structs.replace(runs, first_byte_s=1.25)
+    assert outcome(found, begun)[0] == "first byte: predicted 1.00 s, came after 0.75 s"
+    waits = msgspec.structs.replace(found, outcome="waiting", attempts=(), queue_s=3.0)
+    assert head(waits)[0].endswith("it came 3.00 s ago and waits now")
+    assert head(waits)[1] == "It was sent nowhere yet: it spent 3.00 s in the queue."
