@@ -7,6 +7,7 @@ somebody halted: that must not hold up a loop that carries replies. What finds n
 import contextlib
 import json
 import logging
+import os
 import queue
 import select
 import sys
@@ -14,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, BinaryIO
 
 LIMIT_LINES = 4096  # that wait for a reader; about 1 MB, and half a minute of the busiest log
@@ -28,7 +30,7 @@ _RESERVED = frozenset({"time", "level", "logger", "message", "exception"})
 def to_stderr(level: str, form: str) -> Iterator[None]:
     """Log to standard error inside; ``form`` is one of FORMATS. Raises ValueError for another one."""
     root, before = logging.getLogger(), logging.getLogger().level
-    with open(sys.stderr.fileno(), "wb", buffering=0, closefd=False) as stream:
+    with _standard_error() as stream:
         handler = Lines(stream)
         root.addHandler(handler)
         try:
@@ -38,6 +40,20 @@ def to_stderr(level: str, form: str) -> Iterator[None]:
             root.removeHandler(handler)
             root.setLevel(before)
             handler.close()
+
+
+@contextlib.contextmanager
+def _standard_error() -> Iterator[BinaryIO]:
+    """Its bytes, with no lock that a thread could hold at the process's end; a service has none."""
+    try:
+        number = sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):
+        replaced = getattr(sys.stderr, "buffer", None)
+        with contextlib.nullcontext(replaced) if replaced else Path(os.devnull).open("wb") as stream:
+            yield stream
+        return
+    with open(number, "wb", buffering=0, closefd=False) as stream:
+        yield stream
 
 
 def follow(level: str, form: str) -> None:

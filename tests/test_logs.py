@@ -1,6 +1,8 @@
+import io
 import json
 import logging
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -156,3 +158,14 @@ def test_another_format_is_refused() -> None:
     with pytest.raises(ValueError, match="xml"), logs.to_stderr("info", "xml"):
         pass
     assert not [one for one in logging.getLogger().handlers if isinstance(one, Lines)]
+
+
+@pytest.mark.parametrize("there", [None, io.TextIOWrapper(io.BytesIO()), io.StringIO()])
+def test_standard_error_may_be_something_else(monkeypatch: pytest.MonkeyPatch, there: Any) -> None:
+    """A service may have none, and who calls may have put something in its place."""
+    monkeypatch.setattr(sys, "stderr", there)
+    with logs.to_stderr("info", "text"):
+        logging.getLogger("pairproxy.test").info("said")
+    if isinstance(there, io.TextIOWrapper):
+        there.seek(0)
+        assert there.read().endswith("said\n")
