@@ -80,12 +80,15 @@ def one_line(text: str) -> str:
 
 
 class TextFormatter(logging.Formatter):
-    """Local time, level, logger: message. The lines of an exception follow, indented."""
+    """Local time, level, logger: message key=value ... The lines of an exception follow, indented."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, and those of an exception."""
-        said = one_line(record.getMessage())
-        line = f"{self.formatTime(record)} {record.levelname} {record.name}: {said}"
+        said = [
+            one_line(record.getMessage()),
+            *(f"{key}={_shown(one)}" for key, one in _fields(record).items()),
+        ]
+        line = f"{self.formatTime(record)} {record.levelname} {record.name}: {' '.join(said)}"
         lines = (one_line(part) for part in _exception(self, record).splitlines())
         return "\n".join([line, *(f"  {one}" for one in lines)])
 
@@ -101,12 +104,23 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        fields = getattr(record, "fields", None)
-        if isinstance(fields, Mapping):
-            told |= {key: value for key, value in fields.items() if key not in _RESERVED}
+        told |= {key: value for key, value in _fields(record).items() if key not in _RESERVED}
         if exception := _exception(self, record):
             told["exception"] = exception
         return json.dumps(told, default=str)  # ASCII: nothing in it can end a line or turn its direction
+
+
+def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
+    """What was given with ``extra={"fields": ...}``."""
+    fields = getattr(record, "fields", None)
+    return fields if isinstance(fields, Mapping) else {}
+
+
+def _shown(value: object) -> str:
+    """A value in a line: in quotes where it could be taken for more than one."""
+    text = str(value)
+    is_plain = text and text.isprintable() and not any(one in text for one in ' "=\\')
+    return text if is_plain else json.dumps(text)
 
 
 def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:

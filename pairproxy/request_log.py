@@ -1,6 +1,5 @@
 """One line of the log for each request that ended: where, how, how long it took. Never a word of it."""
 
-import json
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -28,9 +27,7 @@ class RequestLog:
         """A request ended."""
         if not _log.isEnabledFor(logging.INFO) or not self._has_room(record.ended_at):
             return
-        fields = self._fields(record)
-        said = " ".join(f"{key}={_shown(value)}" for key, value in fields.items())
-        _log.info("%s", said, extra={"fields": fields})
+        _log.info("request ended", extra={"fields": self._fields(record)})
 
     def _has_room(self, at: float) -> bool:
         if at - self._began_at >= WINDOW_S:
@@ -69,10 +66,3 @@ class RequestLog:
             "origin": None if record.origin is None else self._name_of(record.origin),
         }
         return {key: value for key, value in told.items() if value is not None}
-
-
-def _shown(value: object) -> str:
-    """A value of a line: in quotes where it could be taken for more than one."""
-    text = str(value)
-    is_plain = text.isprintable() and text and not any(one in text for one in ' "=\\')
-    return text if is_plain else json.dumps(text)

@@ -50,6 +50,9 @@ def test_text_is_one_line() -> None:
     line = TextFormatter().format(record("peer %s left", HOSTILE))
     assert line.split(" ", 2)[2].startswith("WARNING pairproxy.x: peer x 2026-01-01")
     assert line.isprintable()
+    named = TextFormatter().format(record("left", fields={"node": HOSTILE, "n": 1, "empty": ""}))
+    assert named.isprintable()
+    assert named.endswith(r'\u0000\"" n=1 empty=""')
     assert one_line("as it was: ü, 漢") == "as it was: ü, 漢"
 
 

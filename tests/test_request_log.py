@@ -7,6 +7,7 @@ import pytest
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.errors import NodeGone, QueueFull
 from pairproxy.core.models import ModelName, NodeId, Outcome
+from pairproxy.logs import TextFormatter
 from pairproxy.request_log import LIMIT_LINES, WINDOW_S, RequestLog
 from tests.core.accounting.conversation import A, B, Told, dispatch, refuse, served
 
@@ -19,7 +20,8 @@ def lines(caplog: pytest.LogCaptureFixture, *records: RequestRecord, level: int 
     with caplog.at_level(level, "pairproxy.request_log"):
         for record in records:
             log.hear(record)
-    return [record.getMessage() for record in caplog.records]
+    texts = [TextFormatter().format(record) for record in caplog.records]
+    return [text.partition("pairproxy.request_log: ")[2].removeprefix("request ended ") for text in texts]
 
 
 def test_one_line_says_it_all(caplog: pytest.LogCaptureFixture) -> None:
