@@ -165,13 +165,14 @@ def _reckoned(run: Run, known: Known, until: float) -> AdviceReport:
         run=run.id,
         requests=evidence.requests,
         advice=tuple(map(_told, found)),
+        model_error=trials.error,
         missing=tuple(_missing(run, evidence, trials)),
     )
 
 
 def _told(one: Conclusion) -> Advice:
     lever: Lever = one.lever  # type: ignore[assignment]  # a test compares the two lists
-    return Advice(lever, one.helps, one.sentence, one.numbers, one.gain_s)
+    return Advice(lever, one.helps, one.sentence, one.numbers, one.gain_s, one.gain)
 
 
 def _missing(run: Run, evidence: Evidence, trials: Trials) -> Sequence[str]:

@@ -25,6 +25,7 @@ class Advice(msgspec.Struct, frozen=True):
     sentence: str
     numbers: dict[str, float]
     gain_s: float | None = None  # of the makespan of the run it was reckoned for; None: not simulated
+    gain: float | None = None  # the part by which the run, or a request on average, would be sooner
 
 
 class AdviceReport(msgspec.Struct, frozen=True):
@@ -34,4 +35,7 @@ class AdviceReport(msgspec.Struct, frozen=True):
     run: str | None  # None: no request has ended yet
     requests: int
     advice: tuple[Advice, ...]
+    model_error: float | None = (
+        None  # part by which the simulation is off on the run as it was; None: there is none
+    )
     missing: tuple[str, ...] = ()  # what could not be measured here, and why

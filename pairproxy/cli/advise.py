@@ -48,7 +48,7 @@ def show(out: "Console", found: "AdviceReport") -> None:
     if found.run is None:
         out.print(NOTHING_YET, markup=False)
         return
-    out.print(f"Looked at {counted(found.requests, 'request')} of the run {plain(found.run)}.", markup=False)
+    out.print(_head(found), markup=False)
     helping = [one for one in found.advice if one.helps]
     for number, one in enumerate(helping, 1):
         _print(out, "*" if one.lever == "nothing" else f"{number}", one)
@@ -59,6 +59,13 @@ def show(out: "Console", found: "AdviceReport") -> None:
         _print(out, "-", one)
     for sentence in found.missing:
         _print_sentence(out, "!", plain(sentence))
+
+
+def _head(found: "AdviceReport") -> str:
+    head = f"Looked at {counted(found.requests, 'request')} of the run {plain(found.run or '')}."
+    if found.model_error is None:
+        return head
+    return f"{head} What would be is simulated; what was, it finds within {found.model_error:.1%}."
 
 
 def _print(out: "Console", mark: str, one: "Advice") -> None:

@@ -102,3 +102,4 @@ class Conclusion:
     sentence: str
     numbers: dict[str, float]
     gain_s: float | None = None  # of the makespan; None: not simulated
+    gain: float | None = None  # the part by which the run, or a request on average, is sooner

@@ -17,63 +17,59 @@ MOST_FINDINGS = 2  # clients that are told, the costliest first
 
 def prefix_routing(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
     """Requests that begin alike go where this beginning was read; and what a policy gains otherwise."""
-    known, policy = evidence.prefixes, evidence.recording.policy
-    reached = "unknown" if known.reached is None else part(known.reached)
+    known, policy, base = evidence.prefixes, evidence.recording.policy, trials.base
+    reached = "an unknown part" if known.reached is None else part(known.reached)
     numbers = {"hits_possible": known.possible, "prompt_tokens": float(known.prompt_tokens)}
     if known.reached is not None:
         numbers["hits_reached"] = known.reached
     told = f"{reached} of the prompts' tokens came from a cache, {part(known.possible)} could have"
-    base = trials.base
     ours = trials.policy(OURS) if policy != OURS and len(evidence.nodes) > 1 else None
-    if base is not None and ours is not None and ours.gains(base):
+    if base is not None and ours is not None:
         is_prefix = ours.hit_rate >= base.hit_rate + MORE_HITS
-        yield _other_policy(evidence, base, ours, told if is_prefix else "", numbers)
-    elif policy == OURS or len(evidence.nodes) < 2:
-        missed = known.possible - (known.reached or 0.0)
-        why = "prompts begin with nothing in common" if known.possible < LEAST_MISSED else told
-        if missed >= LEAST_MISSED:
-            why += "; to read a beginning at several places at once, or again, was sooner than to wait for it"
-        yield Conclusion("prefix-routing", False, f"Prefix routing: {why}.", numbers)
+        yield _other_policy(policy, base, ours, told if is_prefix or not ours.gains(base) else "", numbers)
+        return
+    why = told
+    if known.possible < LEAST_MISSED:
+        why = "the prompts have no beginning in common"
+    elif known.possible - (known.reached or 0.0) >= LEAST_MISSED and len(evidence.nodes) > 1:
+        why += "; to read a beginning at several places at once was sooner than to wait for it"
+    yield Conclusion("prefix-routing", False, f"Prefix routing: {why}.", numbers)
+
+
+def _other_policy(policy: str, base: Trial, ours: Trial, told: str, numbers: dict[str, float]) -> Conclusion:
+    numbers = numbers | {"hits_simulated": ours.hit_rate}
+    effect = f"With {OURS} instead of {policy} {ours.effect(base)}"
+    set_it = f' Set routing.policy = "{OURS}" and run `pairproxy reload`.'
+    if not told:
+        return ours.concluded("routing", base, f"Routing: {effect}.{set_it}", numbers)
+    if ours.gains(base):
+        effect += f", {_first(base, ours)}, {part(ours.hit_rate)} cached.{set_it}"
     else:
-        yield Conclusion(
-            "prefix-routing",
-            False,
-            f"Prefix routing: {told}. {OURS} instead of {policy} {_nothing(base, ours)}.",
-            numbers,
-            None if base is None or ours is None else base.makespan_s - ours.makespan_s,
-        )
+        effect += "."
+    return ours.concluded("prefix-routing", base, f"Prefix routing: {told}. {effect}", numbers)
 
 
 def prompt_order(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
     """Clients that put what changes before what stays: all behind it is read again."""
-    found = evidence.prefixes.findings[:MOST_FINDINGS]
-    for one in found:
+    base = trials.base
+    for one in evidence.prefixes.findings[:MOST_FINDINGS]:
         finding = one[0]
-        trial = trials.mended([one])
         numbers = {
             "diverges_at_byte": float(finding.character),
             "lost_tokens": float(finding.lost_tokens),
             "times": float(finding.times),
         }
-        base = trials.base
+        told, trial = f"Order of the prompt: {finding.sentence}", trials.mended([one])
         if base is None or trial is None:
-            yield Conclusion("prefix-routing", True, f"Order of the prompt: {finding.sentence}", numbers)
+            yield Conclusion("prefix-routing", True, told, numbers)
             continue
-        numbers |= _numbers(base, trial)
-        helps = trial.gains(base)
-        gain = f" The run would end in {change(base.makespan_s, trial.makespan_s)}, {_first(base, trial)}."
-        yield Conclusion(
-            "prefix-routing",
-            helps,
-            f"Order of the prompt: {finding.sentence}{gain}",
-            numbers,
-            base.makespan_s - trial.makespan_s,
-        )
+        effect = f"{told} Then {trial.effect(base)}, {_first(base, trial)}."
+        yield trial.concluded("prefix-routing", base, effect, numbers)
 
 
 def prefill(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
     """Reading itself, where no cache can spare it."""
-    timing = evidence.timing
+    timing, base = evidence.timing, trials.base
     if timing.read_s is None or timing.alone_read_s is None or timing.ttft_s is None:
         return
     numbers = {
@@ -84,61 +80,32 @@ def prefill(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
     }
     if timing.best_read_s is not None:
         numbers["best_read_s"] = timing.best_read_s
-    reads = f"the first token came {seconds(timing.read_s)} after a slot was found"
-    if timing.read_s < FINE_TTFT_S:
-        yield Conclusion("prefill", False, f"Faster reading: {reads}, which is soon enough.", numbers)
+    reads = f"Faster reading: the first token came {seconds(timing.read_s)} after a slot was found"
+    if (why := _no_matter_of_speed(evidence, timing.read_s, timing.alone_read_s)) is not None:
+        yield Conclusion("prefill", False, f"{reads}{why}.", numbers)
         return
-    if evidence.prefixes.possible - (evidence.prefixes.reached or 0.0) >= LEAST_MISSED:
-        why = "what prompts have in common should be read once before reading is made faster"
-        yield Conclusion("prefill", False, f"Faster reading: {reads}; {why}.", numbers)
-        return
-    if timing.read_s > IN_COMPANY * timing.alone_read_s:
-        why = f"{seconds(timing.alone_read_s)} of it for the prompt itself, the rest beside others there"
-        yield Conclusion("prefill", False, f"Faster reading: {reads}, {why}.", numbers)
-        return
-    base, trial = trials.base, trials.faster(prefill=2.0)
+    trial = trials.faster(prefill=2.0)
     if base is None or trial is None:
         return
-    numbers |= _numbers(base, trial)
-    twice = f"Read twice as fast the run would end in {change(base.makespan_s, trial.makespan_s)}"
-    helps = trial.gains(base)
-    then = (
-        ": shorter prompts, a GPU that computes more, or the engine's own settings (flash attention, batch)"
-        if helps
-        else ""
-    )
-    sentence = f"Faster reading: {reads}, and caches spare little of it. {twice}{then}."
-    yield Conclusion("prefill", helps, sentence, numbers, base.makespan_s - trial.makespan_s)
+    told = f"{reads}, and caches can spare little of it. Read twice as fast, {trial.effect(base)}"
+    if trial.gains(base):
+        told += ": shorter prompts, a GPU that computes more, or the engine's own settings do that"
+    yield trial.concluded("prefill", base, f"{told}.", numbers)
 
 
-def _other_policy(
-    evidence: Evidence, base: Trial, ours: Trial, told: str, numbers: dict[str, float]
-) -> Conclusion:
-    policy, gain_s = evidence.recording.policy, base.makespan_s - ours.makespan_s
-    numbers |= _numbers(base, ours) | {"hits_simulated": ours.hit_rate}
-    ends = f"{OURS} instead of {policy} would end the run in {change(base.makespan_s, ours.makespan_s)}"
-    set_it = f'Set routing.policy = "{OURS}" and run `pairproxy reload`.'
-    if told:
-        cached = f"{part(ours.hit_rate)} cached"
-        sentence = f"Prefix routing: {told}. {ends}, {_first(base, ours)}, {cached}. {set_it}"
-        return Conclusion("prefix-routing", True, sentence, numbers, gain_s)
-    return Conclusion("routing", True, f"Routing: {ends}. {set_it}", numbers, gain_s)
+def _no_matter_of_speed(evidence: Evidence, read_s: float, alone_read_s: float) -> str | None:
+    """Why to read faster is not what helps; None: it may."""
+    known = evidence.prefixes
+    if read_s < FINE_TTFT_S:
+        return ", which is soon enough"
+    if known.possible - (known.reached or 0.0) >= LEAST_MISSED:
+        return "; first let what prompts have in common be read once"
+    if known.findings:
+        return "; first let the prompts begin with what does not change"
+    if read_s > IN_COMPANY * alone_read_s:
+        return f", {seconds(alone_read_s)} of it for the prompt itself, the rest beside others there"
+    return None
 
 
 def _first(base: Trial, trial: Trial) -> str:
-    return f"the first token after {change(base.ttft_s, trial.ttft_s)} on average"
-
-
-def _nothing(base: Trial | None, ours: Trial | None) -> str:
-    if base is None or ours is None:
-        return "is not simulated"
-    return f"would end the run in {change(base.makespan_s, ours.makespan_s)}"
-
-
-def _numbers(base: Trial, trial: Trial) -> dict[str, float]:
-    return {
-        "simulated_before_s": base.makespan_s,
-        "simulated_after_s": trial.makespan_s,
-        "ttft_before_s": base.ttft_s,
-        "ttft_after_s": trial.ttft_s,
-    }
+    return f"the first token after {change(base.ttft_s, trial.ttft_s)}"

@@ -19,6 +19,12 @@ from pairproxy.core.advice.evidence import Conclusion, Evidence
 from pairproxy.core.advice.trials import LEAST_GAIN, Trials
 from pairproxy.core.advice.words import counted, part, seconds
 
+EASE = (
+    "routing", "prefix-routing", "idle-nodes", "more-slots", "service-layer", "decode", "prefill",
+    "more-nodes", "nothing",
+)  # fmt: skip
+"""The levers: a setting comes before work, and work before money."""
+
 
 def advise(evidence: Evidence, trials: Trials) -> tuple[Conclusion, ...]:
     """What helps, most first; then what was looked at and does not. Never empty."""
@@ -32,9 +38,14 @@ def advise(evidence: Evidence, trials: Trials) -> tuple[Conclusion, ...]:
         *writing.decode(evidence, trials),
         *serving.service_layer(evidence),
     ]
-    helping = sorted((one for one in found if one.helps), key=lambda one: -(one.gain_s or 0.0))
+    helping = sorted((one for one in found if one.helps), key=_worth)
     rejected = [one for one in found if not one.helps]
     return (*(helping or [nothing(evidence, trials)]), *rejected)
+
+
+def _worth(one: Conclusion) -> tuple[float, int]:
+    """By the part that is gained, in steps of LEAST_GAIN; of equals, what costs a person least."""
+    return -round((one.gain or 0.0) / LEAST_GAIN), EASE.index(one.lever)
 
 
 def nothing(evidence: Evidence, trials: Trials) -> Conclusion:

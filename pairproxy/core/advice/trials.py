@@ -1,9 +1,10 @@
 """The recorded run again with one thing otherwise, by the production scheduler on a virtual clock."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pairproxy.core.advice.evidence import Elsewhere, Evidence
+from pairproxy.core.advice.evidence import Conclusion, Elsewhere, Evidence
+from pairproxy.core.advice.words import change
 from pairproxy.core.discipline import Finding
 from pairproxy.core.models import BLOCK_TOKENS
 from pairproxy.core.whatif.recording import RecordedPlace, RecordedRates, RecordedRequest, Recording
@@ -11,6 +12,7 @@ from pairproxy.core.whatif.replay import MOST_ERROR, nodes_of, requests_of, serv
 from pairproxy.core.workload import SimResult
 
 LEAST_GAIN = 0.05  # of the makespan, or of a request's mean time: less is lost in the weather of a day
+UNSEEN = 0.005  # of the run: what is told in two digits shows no less
 MOST_SLOTS = 64  # of an engine: what vLLM is started with for a desktop card is no more
 
 
@@ -36,6 +38,28 @@ class Trial:
         """Whether that is worth a person's work."""
         return self.gain(base) >= LEAST_GAIN
 
+    def effect(self, base: "Trial") -> str:
+        """What it changes, in words: the run, or a request where that gains more."""
+        of_run = 1.0 - self.makespan_s / base.makespan_s
+        if abs(of_run) < UNSEEN and abs(self.gain(base)) < UNSEEN:
+            return "the run would end no sooner"
+        if self.gain(base) > max(of_run, UNSEEN):
+            return f"a request would take {change(base.latency_s, self.latency_s)} on average"
+        return f"the run would end in {change(base.makespan_s, self.makespan_s)}"
+
+    def concluded(self, lever: str, base: "Trial", sentence: str, numbers: Mapping[str, float]) -> Conclusion:
+        """The conclusion of this trial, with its own numbers beside those that led to it."""
+        own = {
+            "simulated_before_s": base.makespan_s,
+            "simulated_after_s": self.makespan_s,
+            "request_before_s": base.latency_s,
+            "request_after_s": self.latency_s,
+            "ttft_before_s": base.ttft_s,
+            "ttft_after_s": self.ttft_s,
+        }
+        gain_s = base.makespan_s - self.makespan_s
+        return Conclusion(lever, self.gains(base), sentence, {**numbers, **own}, gain_s, self.gain(base))
+
 
 class Trials:
     """Changes of one run. Each is simulated once; after ``is_over()`` no other is begun.
@@ -50,7 +74,9 @@ class Trials:
         self.problem = ""
         self.is_cut = False  # whether a trial was left out
         self.base: Trial | None = None
-        self.error = 0.0  # part of the makespan by which the simulation of what happened is off
+        self.error: float | None = (
+            None  # part of the makespan by which the simulation of what happened is off
+        )
         self.base = self._simulated(self._recording)
         if self.base is None:
             self.problem = "The run cannot be replayed, so no gain is simulated: no reply counted its tokens."

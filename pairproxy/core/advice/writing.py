@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pairproxy.core.advice.evidence import Conclusion, Evidence
 from pairproxy.core.advice.memory import Memory
 from pairproxy.core.advice.trials import Trials
-from pairproxy.core.advice.words import change, seconds
+from pairproxy.core.advice.words import seconds
 
 FINE_TPOT_S = 0.04
 """25 tokens/s, which nobody reads faster: the limit of MLPerf Inference's interactive scenario (v5.0)."""
@@ -35,16 +35,13 @@ def decode(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
         return
     base, trial = trials.base, trials.faster(decode=2.0)
     told = f"Faster writing: {token} with {timing.company:.1f} at once, so memory is the limit"
-    then = "A smaller quantisation (the engine's business) or a smaller model writes faster"
-    then = f"{then}; {tiers(evidence.memory)}."
+    then = "A smaller quantisation (the engine's business) or a smaller model does that"
+    then = f"{then}; {tiers(evidence.memory)}"
     if base is None or trial is None:
-        yield Conclusion("decode", True, f"{told}. {then}", numbers)
+        yield Conclusion("decode", True, f"{told}. {then}.", numbers)
         return
-    numbers |= {"simulated_before_s": base.makespan_s, "simulated_after_s": trial.makespan_s}
-    ends = f"With half as many bytes a token the run would end in {change(base.makespan_s, trial.makespan_s)}"
-    helps = trial.gains(base)
-    gain_s = base.makespan_s - trial.makespan_s
-    yield Conclusion("decode", helps, f"{told}. {ends}. {then if helps else ''}".strip(), numbers, gain_s)
+    told += f". With half the bytes a token {trial.effect(base)}."
+    yield trial.concluded("decode", base, f"{told} {then}." if trial.gains(base) else told, numbers)
 
 
 def tiers(memory: Memory) -> str:
