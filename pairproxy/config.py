@@ -23,6 +23,7 @@ Count = Annotated[int, msgspec.Meta(ge=1, le=10**12)]
 CountOrNone = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
 ContextTokens = Annotated[int, msgspec.Meta(ge=256, le=10**8)]  # below, no system prompt fits
 PrefixLength = Annotated[int, msgspec.Meta(ge=256, le=10**8)]  # prompts are told apart by blocks of 256 bytes
+HistoryBytes = Annotated[int, msgspec.Meta(ge=8 * 1024 * 1024, le=10**12)]  # 4 MiB of it are SQLite's reserve
 Threads = Annotated[int, msgspec.Meta(ge=1, le=1024)]
 Above0 = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 From0 = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
@@ -125,6 +126,19 @@ class Limits(Section, frozen=True):
         return max(self.body_deadline_s, size / self.body_floor_bytes_per_s)
 
 
+class HistorySettings(Section, frozen=True):
+    """[history]: what ended, in history.db of the home directory: never a word of a prompt or a reply."""
+
+    keep_days: CountOrNone = 90  # a season, to compare with; 0: nothing is kept, and what was there goes
+    keep_bytes: HistoryBytes = 64 * 1024 * 1024  # of its files together, some 60,000 requests; the oldest go
+    prompts: bool = False  # cannot be anything else: text is never kept, and this key is here to say so
+
+    def __post_init__(self) -> None:
+        """Refuse what there is not."""
+        if self.prompts:
+            raise ValueError("prompts are never kept, leave `prompts` out")
+
+
 class LogSettings(Section, frozen=True):
     """[log]: to standard error."""
 
@@ -146,6 +160,7 @@ class Settings(Section, frozen=True):
     peers: PeerSettings = PeerSettings()
     routing: RoutingSettings = RoutingSettings()
     admin: AdminSettings = AdminSettings()
+    history: HistorySettings = HistorySettings()
     limits: Limits = Limits()
     log: LogSettings = LogSettings()
     debug: DebugSettings = DebugSettings()

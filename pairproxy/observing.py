@@ -17,10 +17,12 @@ from pairproxy.admin.advising import Advising
 from pairproxy.admin.holdings import look
 from pairproxy.admin.live import Live
 from pairproxy.admin.matrix import lay_out
-from pairproxy.admin.pages import reckoned
+from pairproxy.admin.pages import description, kept, reckoned
+from pairproxy.admin.past import runs_page
 from pairproxy.admin.server import AdminPort, Change, Page
 from pairproxy.admin.view import View
 from pairproxy.api.models import ModelMatrix
+from pairproxy.clock import wall
 from pairproxy.config import Limits, Settings
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.accounting.throughput import Throughput
@@ -28,6 +30,7 @@ from pairproxy.core.models import ModelName
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher, Spawn
 from pairproxy.ended import Ended
+from pairproxy.history.writing import History
 from pairproxy.metrics import Metrics
 from pairproxy.peers.book import PeerBook
 from pairproxy.peers.restarting import restarting
@@ -72,14 +75,23 @@ class Observing:
         self._metrics = Metrics(self._view.present, self._view.last_run)
         self._ended.follow(self._metrics.totals.hear)
         self._ended.follow(RequestLog(self._view.name_of).hear)
+        self._history = History(
+            home, settings.history, scheduler.own, (dispatcher.now, wall), lambda: self._ledger.records,
+            lambda: scheduler.places(dispatcher.now()), self._view.recorded, self._view.names,
+        )  # fmt: skip
+        self._ended.follow(self._history.ended)
+        dispatcher.listen(self._history.heard)
+        self._view.remember(self._history)
 
     def start(self, spawn: Spawn, stack: AsyncExitStack) -> None:
         """Begin what goes on beside the requests; what it holds is given back by ``stack``."""
+        stack.push_async_callback(self._history.close)
+        spawn("history", restarting("history", self._history.run))
         spawn("live view", restarting("the live view", self._live.run))
 
     def follow_settings(self, settings: Settings, name: str) -> None:
         """Go by settings that changed while the daemon runs."""
-        self._settings = settings
+        self._settings, self._history.settings = settings, settings.history
         self._view.name = self._advising.name = name
 
     def port(
@@ -101,6 +113,8 @@ class Observing:
             "/events": self._live.events,
             "/metrics": self._metrics.page,
             "/models": reckoned(self._models),
+            "/runs": runs_page(self._history.runs),
+            "/openapi.json": kept(description),
             "/advice": self._advising.page,
         }
 

@@ -7,6 +7,9 @@ the caller's thread and returns the rest as a function of values only, which any
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
 
 from pairproxy.api.reports import report_of
 from pairproxy.api.schema import Report
@@ -23,11 +26,25 @@ from pairproxy.core.models import BLOCK_TOKENS, ModelName, NodeId, Place, Reques
 from pairproxy.core.prefixes import size_of
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.core.whatif.alone import modelled_t1s
-from pairproxy.core.whatif.recording import record
+from pairproxy.core.whatif.recording import Recording, record
 
 PAUSE_TIMES = 100.0  # as long as a report took nobody who only watches makes another: a hundredth of a core
 MOST_MODELLED = 1000  # requests of a run; a larger one has no modelled T1, which would take many seconds
 MOST_KEPT = 4  # reports: of the run that goes on, the one that ended last, and two that were looked at
+
+
+class Past(Protocol):
+    """What is kept of runs beyond the ledger's memory. Any thread may ask it."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why it is not written now."""
+
+    def reckoned(self, run: Run) -> RunReport | None:
+        """The report that was made of exactly these requests, if there is one."""
+
+    def report(self, name: str, *, with_recording: bool = False) -> Report | None:
+        """The last run of this name, or the one with this id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +69,11 @@ class _Known:
     places: Places
     engines: Mapping[Place, tuple[EngineState, int | None]]
 
+    @property
+    def kinds(self) -> dict[Place, str]:
+        """What kind of engine each is."""
+        return {place: engine.kind for place, (engine, _) in self.engines.items()}
+
     def groups(self) -> tuple[Group, ...]:
         """All runs that are remembered, with what is open of them."""
         return group_all(self.records, self.opened)
@@ -74,6 +96,7 @@ class Reports:
         self._next_at = float("-inf")  # for who only watches
         self._is_behind = False
         self._one_at_a_time = threading.Lock()
+        self.past: Past | None = None  # set when it is known
 
     def made(self) -> tuple[int, str] | None:
         """How many reports were made by now, and the run of the last one; None: none yet."""
@@ -129,12 +152,13 @@ class Reports:
         def make() -> Report:
             run = _find(known.groups(), name)
             if run is None:
-                return Report(None, (), told, node=own)
+                return self._remembered(name, told, with_recording) or Report(None, (), told, node=own)
             kept = self._kept.get(run.id) if is_watched else None
             run, reported = kept or (run, self._reckon(run, known))
             places, caches = known.places_of(record.model for record in run.records), caches_of(known.engines)
-            kinds = {place: engine.kind for place, (engine, _) in known.engines.items()}
-            recording = record(run, own, policy, places, kinds, caches, told) if with_recording else None
+            recording = (
+                record(run, own, policy, places, known.kinds, caches, told) if with_recording else None
+            )
             return report_of(
                 reported, run.records, run.started_at, node=own, names=told,
                 started_unix=known.wall_at - (known.at - run.started_at), recording=recording,
@@ -142,6 +166,24 @@ class Reports:
             )  # fmt: skip
 
         return make
+
+    def recorded(self, run: Run, names: Mapping[str, str]) -> Callable[[], tuple[RunReport, Recording]]:
+        """What makes the report of a run with all that a replay of it needs."""
+        known, own, told = self._look(), self._scheduler.own, dict(names)
+        policy = self._scheduler.rules.policy
+
+        def make() -> tuple[RunReport, Recording]:
+            places = known.places_of(one.model for one in run.records)
+            recording = record(run, own, policy, places, known.kinds, caches_of(known.engines), told)
+            return self._reckon(run, known), recording
+
+        return make
+
+    def _remembered(self, name: str | None, names: Mapping[str, str], with_recording: bool) -> Report | None:
+        """A run of which memory holds nothing any more, by the names that nodes have now."""
+        past = None if name is None or self.past is None else self.past
+        found = None if past is None or name is None else past.report(name, with_recording=with_recording)
+        return None if found is None else msgspec.structs.replace(found, names={**found.names, **names})
 
     def _refresh(self, runs: Iterable[Run], known: _Known) -> None:
         """Make one report of these runs anew if it is time; one that was never made is made in any case."""
@@ -169,7 +211,8 @@ class Reports:
             if self._is_kept(run):
                 return self._kept[run.id][1]
             began_at = self._now()
-            found = _reckoned(run, self._scheduler.own, known)
+            made = None if self.past is None else self.past.reckoned(run)
+            found = made or _reckoned(run, self._scheduler.own, known)
             took_s = self._now() - began_at
             self._kept = {key: one for key, one in self._kept.items() if key != run.id} | {
                 run.id: (run, found)

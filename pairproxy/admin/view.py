@@ -6,7 +6,7 @@ import msgspec
 
 from pairproxy import __version__
 from pairproxy.admin.explaining import explain, find
-from pairproxy.admin.reporting import Reports, Watched
+from pairproxy.admin.reporting import Past, Reports, Watched
 from pairproxy.api.limiting import what_limits
 from pairproxy.api.schema import (
     EngineStatus,
@@ -22,12 +22,14 @@ from pairproxy.api.schema import (
 from pairproxy.clock import wall
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.accounting.report import RunReport
+from pairproxy.core.accounting.runs import Run
 from pairproxy.core.accounting.throughput import Throughput
 from pairproxy.core.documents import EngineState
 from pairproxy.core.models import NodeId, Outcome, RequestId
 from pairproxy.core.replicas import differing
 from pairproxy.core.running import Running
 from pairproxy.core.scheduler import Scheduler
+from pairproxy.core.whatif.recording import Recording
 from pairproxy.peers.book import PeerBook
 from pairproxy.security.identity import short_id
 
@@ -63,11 +65,20 @@ class View:
         self._throughput = throughput or Throughput(lambda _: None)
         self._started_at = now()
         self._reports = Reports(scheduler, ledger, now)
+        self._past: Past | None = None
 
     def status(self) -> Callable[[], Status]:
         """What makes GET /status; any thread may call it."""
         status, watched = self._status(), self._reports.watched()
         return lambda: _with_runs(status, watched())
+
+    def remember(self, past: Past) -> None:
+        """Let what memory no longer holds be told from ``past``."""
+        self._past = self._reports.past = past
+
+    def recorded(self, run: Run) -> Callable[[], tuple[RunReport, Recording]]:
+        """What makes the report of a run with all that a replay of it needs; any thread may call it."""
+        return self._reports.recorded(run, self.names())
 
     def present(self) -> Status:
         """GET /status without what takes long: the last run, the current one, and who is of which."""
@@ -116,6 +127,7 @@ class View:
                 for one in scheduler.queued
             ),
             at_unix=wall(),
+            history_problem=None if self._past is None else self._past.problem,
         )
 
     def is_ready(self) -> bool:
@@ -126,17 +138,18 @@ class View:
         self, name: str | None, *, with_recording: bool = False, is_watched: bool = False
     ) -> Callable[[], Report]:
         """What makes GET /report: the last run, or the last one called ``name``; any thread may call it."""
-        return self._reports.report(name, self._names(), with_recording=with_recording, is_watched=is_watched)
+        return self._reports.report(name, self.names(), with_recording=with_recording, is_watched=is_watched)
 
     def explanation(self, request: str) -> Explanation:
         """GET /requests/ID. Raises NotRemembered, BadRequest."""
-        return explain(find(self._ledger, request), self._names(), self._now())
+        return explain(find(self._ledger, request), self.names(), self._now())
 
     def name_of(self, node: NodeId) -> str:
         """A node's name for people; that of one which is not paired any more is its short id."""
-        return self._names().get(node) or short_id(node)
+        return self.names().get(node) or short_id(node)
 
-    def _names(self) -> dict[str, str]:
+    def names(self) -> dict[str, str]:
+        """Each node that is known by its id, with its name for people."""
         names: dict[str, str] = {link.node: link.name for link in self._book.links}
         names[self._scheduler.own] = self.name
         return names

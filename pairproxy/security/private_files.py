@@ -89,6 +89,22 @@ def write_private(path: Path, content: bytes) -> None:
         raise StoreError(f"{path} cannot be written: {error.strerror}. Nothing was changed.") from None
 
 
+def claim_private(path: Path) -> None:
+    """See to it that ``path`` is a plain file that only its owner may read, empty if there was none.
+
+    For who writes it by other means afterwards. Raises StoreError if it is something else, or open to others.
+    """
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN_FLAGS, 0o600))
+        status = path.lstat()
+    except OSError as error:
+        raise StoreError(f"{path} cannot be opened: {error.strerror}.") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise StoreError(f"{path} is not a plain file. Move it away and start again.")
+    _refuse_loose(path, status, "600")
+
+
 def sweep(directory: Path) -> None:
     """Remove what writers that were killed left in ``directory``; what cannot be removed stays."""
     with contextlib.suppress(OSError):

@@ -1,0 +1,102 @@
+"""What became of nodes and engines: who came, went, was forgotten, and which models changed."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pairproxy.core.events import EngineLost, EngineReported, Event, NodeForgotten, NodeLost, NodeReported
+from pairproxy.core.models import NodeId, Replica
+
+MOST_NAMES = 20  # of models that one change names; more are counted
+
+_Models = tuple[tuple[str, str], ...]
+"""(name, identity) of each replica, in the order in which they were told."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChange:
+    """``what``: started, stopped (this daemon), up, new (up for the first time), down, forgotten,
+    engine-up, engine-down, models. ``detail``: an engine, or JSON that says which models.
+    """
+
+    at_unix: float
+    node: NodeId
+    what: str
+    detail: str = ""
+
+
+class Changes:
+    """Hears every event and says what changed; what stays as it is costs a comparison."""
+
+    def __init__(self, own: NodeId) -> None:
+        self._own = own
+        self._up: set[NodeId] = set()
+        self._models: dict[tuple[NodeId, str], _Models] = {}  # (node, engine) -> what it has
+
+    def heard(self, event: Event, at_unix: float) -> list[NodeChange]:
+        """What an event changed; ``at_unix`` is now."""
+        match event:
+            case NodeReported():
+                return [NodeChange(at_unix, *one) for one in self._reported(event)]
+            case NodeLost(_, node) | NodeForgotten(_, node):
+                what = "down" if isinstance(event, NodeLost) else "forgotten"
+                was_up = node in self._up
+                self._forget(node)
+                return [NodeChange(at_unix, node, what)] if was_up or what == "forgotten" else []
+            case EngineReported(_, report):
+                replicas = (replica for replica, _ in report.replicas)
+                told = self._engine(self._own, report.engine, replicas)
+                return [NodeChange(at_unix, *one) for one in told]
+            case EngineLost(_, engine):
+                known = self._models.pop((self._own, engine), None)
+                return [] if known is None else [NodeChange(at_unix, self._own, "engine-down", engine)]
+            case _:
+                return []
+
+    def _reported(self, event: NodeReported) -> Iterator[tuple[NodeId, str, str]]:
+        document = event.document
+        node = document.node
+        if node not in self._up:
+            self._up.add(node)
+            yield node, "up", ""
+        engines = {state.engine for state in document.engines}
+        for state in document.engines:
+            yield from self._engine(node, state.engine, (one.replica for one in state.replicas))
+        for key in [key for key in self._models if key[0] == node and key[1] not in engines]:
+            del self._models[key]
+            yield node, "engine-down", key[1]
+
+    def _engine(
+        self, node: NodeId, engine: str, replicas: Iterable[Replica]
+    ) -> Iterator[tuple[NodeId, str, str]]:
+        now = tuple((one.model, one.identity) for one in replicas)
+        before = self._models.get((node, engine))
+        if before == now:
+            return
+        self._models[node, engine] = now
+        if before is None:
+            yield node, "engine-up", engine
+        elif set(before) != set(now):
+            yield node, "models", _difference(engine, before, now)
+
+    def _forget(self, node: NodeId) -> None:
+        self._up.discard(node)
+        for key in [key for key in self._models if key[0] == node]:
+            del self._models[key]
+
+
+def _difference(engine: str, before: _Models, now: _Models) -> str:
+    """Which models came, went, or have another content; by name, the first MOST_NAMES of each."""
+    old, new = dict(before), dict(now)
+    groups = {
+        "added": sorted(new.keys() - old.keys()),
+        "removed": sorted(old.keys() - new.keys()),
+        "changed": sorted(name for name in old.keys() & new.keys() if old[name] != new[name]),
+    }
+    told: dict[str, object] = {"engine": engine}
+    for word, names in groups.items():
+        if names:
+            told[word] = names[:MOST_NAMES]
+            if len(names) > MOST_NAMES:
+                told[f"{word}_more"] = len(names) - MOST_NAMES
+    return json.dumps(told, ensure_ascii=False)

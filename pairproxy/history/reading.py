@@ -1,0 +1,212 @@
+"""What history.db tells, read-only: for the daemon's own faces, and for commands when no daemon runs.
+
+It is read in short transactions: who reads for long keeps the writer's log from being emptied.
+"""
+
+import contextlib
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from pairproxy.api.reports import report_of
+from pairproxy.api.runs import RunSummary
+from pairproxy.api.schema import Report
+from pairproxy.core.accounting.records import RequestRecord
+from pairproxy.core.accounting.report import RunReport, report_run
+from pairproxy.core.accounting.runs import Run
+from pairproxy.core.errors import StoreError
+from pairproxy.core.models import Decision, NodeId
+from pairproxy.core.whatif.recording import Recording
+from pairproxy.history import faults, schema
+from pairproxy.history.changes import NodeChange
+from pairproxy.history.rows import COLUMNS, decision_of, record_of
+
+BUSY_S = 2.0  # for who writes
+MOST_REQUESTS = 10_000  # of one run in one report: a dozen megabytes of JSON; the last ones
+PAGE = 500  # rows that are read in one transaction
+
+_RUN = "number, life, run, name, started_s, started_unix, summary, report, recording, names, requests_gone"
+
+
+class StoredRun(NamedTuple):
+    """One run as it stands in the file."""
+
+    number: int
+    summary: RunSummary
+
+
+class Past:
+    """history.db of one home. Every method opens and closes it; all raise StoreError with a sentence."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def runs(self, since_unix: float, limit: int) -> list[StoredRun]:
+        """Those that started then or later, the latest first."""
+        with self._opened() as connection:
+            rows = connection.execute(
+                "SELECT number, summary FROM runs WHERE started_unix >= ?"
+                " ORDER BY started_unix DESC, number DESC LIMIT ?",
+                (since_unix, limit),
+            ).fetchall()
+        return [StoredRun(number, _summary(told)) for number, told in rows]
+
+    def numbers(self, name: str) -> list[int]:
+        """The numbers of the runs of this name, or else with this id, the earliest first."""
+        with self._opened() as connection:
+            for column in ("name", "run"):
+                found = connection.execute(
+                    f"SELECT number FROM runs WHERE {column} = ? ORDER BY number",  # noqa: S608 ours
+                    (name,),
+                ).fetchall()
+                if found:
+                    return [number for (number,) in found]
+        return []
+
+    def report(self, name: str, *, with_recording: bool = False) -> Report | None:
+        """The last run of this name, or else with this id; None if there is none."""
+        numbers = self.numbers(name)
+        return self.report_of(numbers[-1], with_recording=with_recording) if numbers else None
+
+    def report_of(self, run: int, *, with_recording: bool = False) -> Report | None:
+        """The report of one run by its number; None if it is gone."""
+        with self._opened() as connection:
+            row = connection.execute(f"SELECT {_RUN} FROM runs WHERE number = ?", (run,)).fetchone()  # noqa: S608
+            if row is None:
+                return None
+            own = connection.execute("SELECT node FROM lives WHERE life = ?", (row[1],)).fetchone()
+        records = sorted(self.records(run, MOST_REQUESTS), key=lambda one: one.arrived_at)
+        if not records:
+            return None
+        _, _, id_, name, started_s, started_unix, summary, told, recording, names, gone = row
+        found = Run(id_, name, tuple(records))
+        return report_of(
+            _report(found, told, _summary(summary).requests, gone),
+            records,
+            started_s,
+            node=NodeId(own[0] if own else ""),
+            names=msgspec.json.decode(names, type=dict[str, str]),
+            started_unix=started_unix,
+            recording=_recording(recording) if with_recording and recording else None,
+        )
+
+    def records(self, run: int | None, limit: int | None = None) -> list[RequestRecord]:
+        """The requests of a run, the last ``limit`` of them, with their decisions as far as they are kept."""
+        found: list[RequestRecord] = []
+        for page in self.pages("in_run = ?", (run,), is_backwards=True):
+            found += [record for _, record in page]
+            if limit is not None and len(found) >= limit:
+                return found[:limit]
+        return found
+
+    def pages(
+        self, where: str, values: Sequence[Any], *, is_backwards: bool = False
+    ) -> Iterator[list[tuple[float, RequestRecord]]]:
+        """Requests (when each ended, in seconds of the epoch, and its record), by number, in pages."""
+        last, sign, order = (2**62, "<", "DESC") if is_backwards else (-1, ">", "ASC")
+        statement = (
+            f"SELECT {', '.join(COLUMNS)} FROM requests WHERE ({where}) AND number {sign} ?"  # noqa: S608 ours
+            f" ORDER BY number {order} LIMIT {PAGE}"
+        )
+        while True:
+            with self._opened() as connection:
+                rows = connection.execute(statement, (*values, last)).fetchall()
+                decided = _decisions(connection, [row[0] for row in rows])
+            yield [
+                (row[COLUMNS.index("ended_unix")], record)
+                for row in rows
+                if (record := _record(row, decided.get(row[0], {}))) is not None
+            ]
+            if len(rows) < PAGE:
+                return
+            last = rows[-1][0]
+
+    def changes(self, since_unix: float) -> list[NodeChange]:
+        """What became of nodes since then, the earliest first."""
+        with self._opened() as connection:
+            rows = connection.execute(
+                "SELECT at_unix, node, what, detail FROM changes WHERE at_unix >= ? ORDER BY number",
+                (since_unix,),
+            ).fetchall()
+        return [NodeChange(*row) for row in rows]
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        if not self._path.exists():
+            raise StoreError(
+                f"There is no history in {self._path.parent} yet. It begins with the first request to a"
+                " daemon: `pairproxy up`."
+            )
+        try:
+            name = f"file:{quote(str(self._path))}?mode=ro"
+            connection = sqlite3.connect(name, timeout=BUSY_S, isolation_level=None, uri=True)
+            try:
+                _refuse_other_versions(schema.version_of(connection), self._path)
+                yield connection
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            if faults.is_broken(error):
+                raise StoreError(
+                    f"{self._path} is damaged. The next `pairproxy up` moves it aside and begins a new one."
+                ) from None
+            raise StoreError(f"{self._path} cannot be read now. Try again in a moment.") from None
+
+
+def _refuse_other_versions(version: int, path: Path) -> None:
+    if version > schema.VERSION:
+        raise StoreError(f"{path} was written by a newer pairproxy. Update this one to read it.")
+    if version < schema.VERSION:
+        raise StoreError(f"{path} was written by an older pairproxy. `pairproxy up` brings it up to date.")
+
+
+def _record(row: Sequence[Any], decisions: dict[int, Decision]) -> RequestRecord | None:
+    try:
+        return record_of(row, decisions)
+    except (msgspec.MsgspecError, ValueError):  # words that this version does not know
+        return None
+
+
+def _decisions(connection: sqlite3.Connection, numbers: list[int]) -> dict[int, dict[int, Decision]]:
+    found: dict[int, dict[int, Decision]] = {}
+    if numbers:
+        rows = connection.execute(
+            "SELECT number, attempt, decision FROM decisions WHERE number BETWEEN ? AND ?",
+            (min(numbers), max(numbers)),
+        )
+        for number, attempt, told in rows:
+            with contextlib.suppress(msgspec.MsgspecError):
+                found.setdefault(number, {})[attempt] = decision_of(told)
+    return found
+
+
+def _summary(told: str) -> RunSummary:
+    return msgspec.json.decode(told, type=RunSummary)
+
+
+def _report(run: Run, told: str | None, requests: int, gone: int) -> RunReport:
+    """The report as it was made; one of the requests that are there, without speeds, where none was."""
+    if told is not None:
+        with contextlib.suppress(msgspec.MsgspecError):
+            report = msgspec.json.decode(told, type=RunReport)
+            if report.requests == requests:
+                return report
+    notes = ["Put together from its requests: the speeds of the nodes at that time are not known."]
+    if gone:
+        notes.append(f"{gone} of its oldest requests were let go of, to keep within history.keep_bytes.")
+    elif len(run.records) < requests:
+        notes.append(f"Only the last {len(run.records)} of its {requests} requests are looked at.")
+    report = report_run(run, {}, None)
+    return replace(report, notes=(*report.notes, *notes))
+
+
+def _recording(told: bytes) -> Recording | None:
+    with contextlib.suppress(msgspec.MsgspecError, zlib.error):
+        return msgspec.json.decode(zlib.decompress(told), type=Recording)
+    return None

@@ -1,0 +1,159 @@
+"""A record as a row of the table of requests, and back.
+
+Left out are the hashes of its prompt: they are no text, but somebody could compare them with those of texts
+that he guesses. What an engine or a client may have made too large is cut to what a row may hold.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from pairproxy.core.accounting.records import AttemptRecord, RequestRecord
+from pairproxy.core.models import (
+    Candidate,
+    Decision,
+    Dialect,
+    EngineId,
+    ModelName,
+    NodeId,
+    Outcome,
+    Place,
+    RequestId,
+    Usage,
+)
+
+TEXT_CHARACTERS = 1000  # of a name or a sentence; ours have tens, and clients name runs and chains
+MOST = 2**62  # of a number: what SQLite's integers hold, with room; an engine may say any number of tokens
+
+COLUMNS = (
+    "number", "life", "request", "model", "dialect", "path", "client", "run", "chain", "origin", "arrived_s",
+    "ended_s", "ended_unix", "outcome", "estimated_tokens", "max_output_tokens", "is_streaming", "error",
+    "usage", "attempts",
+)  # fmt: skip
+"""Of the table, in the order of row_of() and record_of()."""
+
+_Attempt = tuple[int, str, str, str, float | None, float, float | None, float, str, int]
+_Usage = tuple[
+    int | None, int | None, int | None, float | None, float | None, float | None, int | None
+]  # as in Usage
+_Priced = tuple[
+    str, str, float, float, float, float, int, int, float, float, float, int, float, float, float, str | None
+]  # as in Candidate
+_Decided = tuple[str, str, str, str, str | None, tuple[_Priced, ...]]
+
+_encode = msgspec.json.Encoder().encode
+_attempts = msgspec.json.Decoder(tuple[_Attempt, ...]).decode
+_usage = msgspec.json.Decoder(_Usage).decode
+_decided = msgspec.json.Decoder(_Decided).decode
+
+
+def row_of(number: int, life: int, ended_unix: float, record: RequestRecord) -> tuple[Any, ...]:
+    """The values of COLUMNS."""
+    usage = record.usage
+    told = (
+        _whole(usage.prompt_tokens), _whole(usage.cached_tokens), _whole(usage.output_tokens),
+        usage.prefill_s, usage.decode_s, usage.load_s, _whole(usage.records),
+    )  # fmt: skip
+    attempts = [_attempt_row(one) for one in record.attempts]
+    return (
+        number, life, _text(record.id), _text(record.model), record.dialect.value, _text(record.path),
+        _text(record.client), None if record.run is None else _text(record.run), _text(record.chain),
+        record.origin, record.arrived_at, record.ended_at, ended_unix, record.outcome.value,
+        _whole(record.prompt_tokens), _whole(record.max_output_tokens), record.is_streaming,
+        _text(record.error), _encode(told).decode(), _encode(attempts).decode(),
+    )  # fmt: skip
+
+
+def _attempt_row(attempt: AttemptRecord) -> tuple[Any, ...]:
+    return (
+        attempt.number, *attempt.place, _text(attempt.reason), attempt.predicted_finish_s,
+        attempt.dispatched_at, attempt.first_byte_at, attempt.ended_at, attempt.end, attempt.delivered_tokens,
+    )  # fmt: skip
+
+
+def record_of(row: Sequence[Any], decisions: dict[int, Decision] | None = None) -> RequestRecord:
+    """The record of a row of COLUMNS; ``decisions`` by number of attempt. Raises msgspec.MsgspecError."""
+    (
+        _, _, request, model, dialect, path, client, run, chain, origin, arrived_s, ended_s, _, outcome,
+        estimated, most, is_streaming, error, usage, attempts,
+    ) = row  # fmt: skip
+    return RequestRecord(
+        id=RequestId(request),
+        model=ModelName(model),
+        dialect=Dialect(dialect),
+        path=path,
+        client=client,
+        run=run,
+        origin=None if origin is None else NodeId(origin),
+        arrived_at=arrived_s,
+        ended_at=ended_s,
+        attempts=tuple(_attempt_of(one, decisions or {}) for one in _attempts(attempts)),
+        outcome=Outcome(outcome),
+        usage=Usage(*_usage(usage)),
+        chain=chain,
+        prompt_tokens=estimated,
+        max_output_tokens=most,
+        is_streaming=bool(is_streaming),
+        error=error,
+    )
+
+
+def _attempt_of(row: _Attempt, decisions: dict[int, Decision]) -> AttemptRecord:
+    number, node, engine, reason, predicted_s, dispatched_s, first_byte_s, ended_s, end, delivered = row
+    return AttemptRecord(
+        number=number,
+        place=Place(NodeId(node), EngineId(engine)),
+        reason=reason,
+        predicted_finish_s=predicted_s,
+        dispatched_at=dispatched_s,
+        first_byte_at=first_byte_s,
+        ended_at=ended_s,
+        end=end,
+        decision=decisions.get(number),
+        delivered_tokens=delivered,
+    )
+
+
+def decision_row(decision: Decision) -> str:
+    """A decision with all its candidates and their prices, as JSON without names: there are many of them."""
+    candidates = [
+        (
+            *one.place, one.wait_s, one.load_s, one.prefill_s, one.decode_s, one.in_flight, one.slots,
+            one.margin_s, one.alone_s, one.read_s, _whole(one.cached_tokens), one.affinity_s, one.delay_s,
+            one.chain_s, one.called,
+        )
+        for one in decision.candidates
+    ]  # fmt: skip
+    place, reason = decision.place, _text(decision.reason)
+    return _encode((*place, decision.policy, reason, decision.called, candidates)).decode()
+
+
+def decision_of(row: str) -> Decision:
+    """The decision of decision_row(). Raises msgspec.MsgspecError."""
+    node, engine, policy, reason, called, candidates = _decided(row)
+    return Decision(
+        Place(NodeId(node), EngineId(engine)),
+        policy,
+        reason,
+        tuple(map(_candidate_of, candidates)),
+        called,
+    )
+
+
+def _candidate_of(row: _Priced) -> Candidate:
+    node, engine, wait_s, load_s, prefill_s, decode_s, in_flight, slots, margin_s = row[:9]
+    alone_s, read_s, cached_tokens, affinity_s, delay_s, chain_s, called = row[9:]
+    return Candidate(
+        Place(NodeId(node), EngineId(engine)), wait_s, load_s, prefill_s, decode_s, in_flight, slots,
+        margin_s, alone_s, read_s, cached_tokens, affinity_s, delay_s, chain_s, called,
+    )  # fmt: skip
+
+
+def _text(text: str) -> str:
+    """What a row may hold of a text: SQLite takes no half of a surrogate pair."""
+    return text[:TEXT_CHARACTERS].encode(errors="replace").decode()
+
+
+def _whole(number: int | None) -> int | None:
+    return None if number is None else max(min(number, MOST), -MOST)

@@ -1,0 +1,285 @@
+"""What ended, on its way to the disk: noted at once, written each second by a thread, held if that fails."""
+
+import asyncio
+import contextlib
+import logging
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from pairproxy.api.runs import Runs
+from pairproxy.api.schema import Report
+from pairproxy.config import HistorySettings
+from pairproxy.core.accounting.records import RequestRecord
+from pairproxy.core.accounting.report import RunReport
+from pairproxy.core.accounting.runs import Run
+from pairproxy.core.accounting.works import Places
+from pairproxy.core.commands import Command
+from pairproxy.core.errors import StoreError
+from pairproxy.core.events import Event
+from pairproxy.core.models import NodeId
+from pairproxy.core.whatif.recording import Recording
+from pairproxy.history import faults
+from pairproxy.history.changes import Changes, NodeChange
+from pairproxy.history.keeping import Mark, RunBook
+from pairproxy.history.reading import Past
+from pairproxy.history.rebuilding import rebuild
+from pairproxy.history.store import FILE, Batch, Broken, Ended, Newer, Store
+from pairproxy.history.trimming import files_of
+
+FLUSH_S = 1.0  # what a killed daemon loses; a hundred writes a second would wear a disk for nothing
+SETTLE_S = 5.0  # between two groupings while requests end all the time: each looks at all in memory
+RETRY_S = (1.0, 2.0, 5.0, 10.0, 30.0)  # after a failure: a disk is full for seconds or for days
+STOP_S = 3.0  # at the end, for the last batch and reports; what is missing is made up for at the next start
+TRIM_S = 60.0  # between two looks at ages and sizes; a batch is small against what is kept in reserve
+BATCH = 512  # requests in one transaction: about a megabyte with their decisions
+LIMIT_PENDING = 4096  # requests that wait for the disk, about 4 kB each with their decisions; the newest
+LIMIT_CHANGES = 1000  # of nodes that wait, about 200 bytes each; a flapping peer makes one a second
+LIMIT_JOINED = 16_384  # requests that wait for being told their run; two numbers each
+
+_log = logging.getLogger(__name__)
+
+Reckon = Callable[[Run], Callable[[], tuple[RunReport, Recording | None]]]
+"""Reads in the caller's thread what a run's report needs; what it returns makes the report in any thread."""
+
+
+class History:
+    """Follows the ledger and the dispatcher, and writes history.db. ``problem`` says why it does not now."""
+
+    def __init__(
+        self,
+        home: Path,
+        settings: HistorySettings,
+        node: NodeId,
+        clock: tuple[Callable[[], float], Callable[[], float]],
+        records: Callable[[], tuple[RequestRecord, ...]],
+        places: Callable[[], Places],
+        reckon: Reckon,
+        names: Callable[[], Mapping[str, str]],
+    ) -> None:
+        """``clock``: the monotonic one of the records, and the wall clock. ``records``: all in memory."""
+        self.settings = settings
+        self.problem: str | None = None
+        self.path = home / FILE
+        self._now, self._wall = clock
+        self._records = records
+        self._places = places
+        self._reckon = reckon
+        self._names = names
+        self._store = Store(self.path, node, self._wall())
+        self.book = RunBook()
+        self._changes = Changes(node)
+        self._node = node
+        self._sequence = 0
+        self._ended: deque[Ended] = deque(maxlen=LIMIT_PENDING)
+        self._changed: deque[NodeChange] = deque(maxlen=LIMIT_CHANGES)
+        self._joined: dict[int, int] = {}
+        self._merged: dict[int, int] = {}
+        self._dirty: set[int] = set()
+        self.dropped = 0
+        self._is_unsettled = False
+        self._settled_at = self._trimmed_at = float("-inf")
+        self._failures = 0
+        self._wanted = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
+        self._is_off = settings.keep_days == 0
+
+    # --- what is heard ----------------------------------------------------------------------------------
+
+    def ended(self, record: RequestRecord) -> None:
+        """A request ended. Costs microseconds; the rest is a thread's."""
+        self._sequence += 1
+        ended_unix = self._wall()
+        if record.origin is None:
+            self.book.note(record.id, Mark(self._sequence, ended_unix))
+            self._is_unsettled = True
+        if not self._is_off:
+            self.dropped += len(self._ended) == LIMIT_PENDING
+            self._ended.append(Ended(self._sequence, ended_unix, record))
+            self._wanted.set()
+
+    def heard(self, event: Event, _: Sequence[Command]) -> None:
+        """Something happened, perhaps to a node."""
+        changes = self._changes.heard(event, self._wall())
+        if changes and not self._is_off:
+            self._changed.extend(changes)
+            self._wanted.set()
+
+    # --- what is done -----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Write what comes, until cancelled."""
+        await asyncio.to_thread(self._start)
+        self._changed.append(NodeChange(self._wall(), self._node, "started"))
+        self._wanted.set()
+        while True:
+            await self._until_wanted()
+            await asyncio.sleep(FLUSH_S)
+            self._wanted.clear()
+            await self.flush()
+
+    async def close(self) -> None:
+        """Write the rest, within STOP_S."""
+        self._changed.append(NodeChange(self._wall(), self._node, "stopped"))
+        try:
+            async with asyncio.timeout(STOP_S):
+                await self.settle()
+                await self.report_due(is_last=True)
+                await self.flush()
+        except TimeoutError:
+            _log.info("the last runs are put together at the next start")
+        await asyncio.to_thread(self._store.close)
+
+    async def flush(self) -> None:
+        """Group what ended into runs, report those that are over, write it all."""
+        if self._now() - self._settled_at >= SETTLE_S:
+            await self.settle()
+        await self.report_due()
+        async with self._one_at_a_time:
+            await self._write()
+
+    async def settle(self) -> None:
+        """Find the run of each request that ended."""
+        async with self._one_at_a_time:
+            if not self._is_unsettled:
+                return
+            self._is_unsettled, self._settled_at = False, self._now()
+            records, places = self._records(), self._places()
+            found = await asyncio.to_thread(self.book.settle, records, places, self._settled_at)
+            for gone, run in found.merged.items():
+                self._merged[gone] = run
+                self._dirty.discard(gone)
+                self._joined |= {one: run for one, there in self._joined.items() if there == gone}
+            self._joined |= found.joined
+            for number in list(islice(self._joined, max(len(self._joined) - LIMIT_JOINED, 0))):
+                del self._joined[number]
+            self._dirty |= {one.number for one in found.grown}
+            self._dirty &= self.book.runs.keys()
+
+    async def report_due(self, *, is_last: bool = False) -> None:
+        """Have reports made of runs that are over, one after the other."""
+        for kept in self.book.due(float("inf") if is_last else self._now()):
+            run, kept.asked_of, kept.asked_at = kept.run, kept.requests, self._now()
+            try:
+                report, recording = await asyncio.to_thread(self._reckon(run))
+            except Exception as error:  # noqa: BLE001 one run that cannot be reckoned must not stop the others
+                _log.error("a run could not be reported: %s. Please report it.", type(error).__name__)
+                continue
+            if kept.run is run and self.book.runs.get(kept.number) is kept:
+                kept.report, kept.recording = report, recording
+                self._dirty.add(kept.number)
+
+    async def _until_wanted(self) -> None:
+        """Return when there is something to write, a run is over, or a failure is to be tried again."""
+        if self._failures:
+            await asyncio.sleep(RETRY_S[min(self._failures, len(RETRY_S)) - 1])
+            return
+        waits = [self.book.due_in(self._now())]
+        if self._is_unsettled:
+            waits.append(self._settled_at + SETTLE_S - self._now())
+        soonest = min((wait for wait in waits if wait is not None), default=None)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if soonest is None else max(soonest - FLUSH_S, 0.0)):
+                await self._wanted.wait()
+
+    async def _write(self) -> None:
+        try:
+            while not self._is_off and (batch := self._batch()) is not None:
+                self.dropped += await asyncio.to_thread(self._store.write, batch)
+                self._written(batch)
+            if not self._is_off and self._now() - self._trimmed_at >= TRIM_S:
+                self._trimmed_at = self._now()
+                bounds = self.settings.keep_days, self.settings.keep_bytes
+                await asyncio.to_thread(self._store.trim, *bounds, self._wall())
+        except (sqlite3.Error, StoreError, OSError) as error:
+            await self._failed(error)
+
+    def _batch(self) -> Batch | None:
+        """The next that is to be written, None if there is nothing; what is told of runs comes last."""
+        if len(self._ended) > BATCH:
+            return Batch(tuple(islice(self._ended, BATCH)))
+        runs = [self.book.runs[number] for number in self._dirty]
+        if not (self._ended or self._joined or self._merged or runs or self._changed):
+            return None
+        return Batch(
+            tuple(self._ended),
+            dict(self._joined),
+            dict(self._merged),
+            runs,
+            tuple(self._changed),
+            self._names(),
+        )
+
+    def _written(self, batch: Batch) -> None:
+        """Let go of what is on disk now; what came meanwhile stays."""
+        last = batch.ended[-1].number if batch.ended else 0
+        while self._ended and self._ended[0].number <= last:
+            self._ended.popleft()
+        for number in batch.joined:
+            self._joined.pop(number, None)
+        for number in batch.merged:
+            self._merged.pop(number, None)
+        self._dirty -= {one.number for one in batch.runs}
+        for change in batch.changes:
+            if self._changed and self._changed[0] is change:
+                self._changed.popleft()
+        if self.problem is not None:
+            missing = f"; {self.dropped} requests are missing in it" if self.dropped else ""
+            _log.warning("%s is written again%s.", self.path, missing)
+        self.problem, self._failures, self.dropped = None, 0, 0
+
+    async def _failed(self, error: Exception) -> None:
+        """Say it once, and try again later; a damaged file is moved aside."""
+        self._failures += 1
+        told = faults.sentence(error, self.path)
+        if isinstance(error, Newer):
+            self._is_off = True
+        elif isinstance(error, Broken) or faults.is_broken(error):
+            try:
+                aside = await asyncio.to_thread(self._store.move_aside)
+                told = f"{self.path} was damaged: it is {aside.name} now, and a new one is begun."
+            except OSError as why:
+                told = faults.sentence(why, self.path)
+        if told != self.problem:
+            self.problem = told
+            _log.warning("%s", told)
+
+    def _start(self) -> None:
+        """Before the first batch: the runs of a daemon that was killed are put together."""
+        try:
+            if self._is_off:
+                for file in files_of(self.path):
+                    file.unlink(missing_ok=True)
+            else:
+                rebuild(self._store.open())
+        except (sqlite3.Error, StoreError, OSError):
+            pass  # the first batch meets it again, and tells
+
+    # --- what is told -----------------------------------------------------------------------------------
+
+    def reckoned(self, run: Run) -> RunReport | None:
+        """The report that was made of exactly these requests, if there is one."""
+        return self.book.reckoned(run)
+
+    def report(self, name: str, *, with_recording: bool = False) -> Report | None:
+        """The last run of this name, or the one with this id, from disk, for a thread; None: none."""
+        try:
+            return Past(self.path).report(name, with_recording=with_recording)
+        except StoreError:
+            return None  # nothing is known of it; why history cannot be read is its ``problem``
+
+    async def runs(self, since_unix: float, limit: int) -> Runs:
+        """GET /runs: those that started then or later, in memory and on disk, the latest first."""
+        await self.settle()
+        mine = {one.number: one.summary() for one in self.book.runs.values()}
+        try:
+            stored = await asyncio.to_thread(Past(self.path).runs, since_unix, limit + len(mine) + 1)
+        except StoreError:
+            stored = []
+        first = self._store.first
+        found = [one for one in mine.values() if one.started_unix >= since_unix]
+        found += [summary for number, summary in stored if number - first not in mine]
+        found.sort(key=lambda one: one.started_unix, reverse=True)
+        return Runs(self._node, tuple(found[:limit]), len(found) > limit, self.problem)
