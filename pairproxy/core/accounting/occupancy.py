@@ -29,21 +29,21 @@ class Occupancy:
 def occupancy(timeline: Timeline, slots: int) -> Occupancy:
     """Look at a run on ``slots`` slots."""
     spans = list(_spans(timeline))
-    waits = list(_waits(timeline))
+    waited = list(waits(timeline))
     runs = [(bar.dispatched_s, bar.ended_s) for bar in timeline.bars]
     last = max((start for start, _ in spans), default=0.0)
-    before, after = _idle(runs, waits, slots, last, timeline.makespan_s)
+    before, after = _idle(runs, waited, slots, last, timeline.makespan_s)
     replies = [bar for bar in timeline.bars if bar.end == "done"]
     return Occupancy(
         most_open=peak(spans),
-        most_waiting=peak(waits),
+        most_waiting=peak(waited),
         last_arrival_s=last,
         idle_before_s=before,
         idle_after_s=after,
         busy=min(sum(end - start for start, end in runs) / (slots * timeline.makespan_s or 1.0), 1.0),
         longest=max(replies, key=service_s, default=None),
         median_s=median(map(service_s, replies)) if replies else 0.0,
-        waited_s=sum(end - start for start, end in waits) / max(len(spans), 1),
+        waited_s=sum(end - start for start, end in waited) / max(len(spans), 1),
     )
 
 
@@ -63,7 +63,7 @@ def _spans(timeline: Timeline) -> Iterator[Interval]:
         yield request.waiting_s, request.ended_s
 
 
-def _waits(timeline: Timeline) -> Iterator[Interval]:
+def waits(timeline: Timeline) -> Iterator[Interval]:
     """When requests waited, OVERLAP_S and longer: each one takes a moment to be placed."""
     for bar in timeline.bars:
         if bar.dispatched_s - bar.waiting_s > OVERLAP_S:
