@@ -25,6 +25,13 @@ def reckoned(look: Callable[[], Callable[[], object]]) -> Page:
     return page
 
 
+def description() -> bytes:
+    """GET /openapi.json. Imported when it is asked for: few ask, and it takes a tenth of a second."""
+    from pairproxy.api.openapi import encoded
+
+    return encoded()
+
+
 def kept(make: Callable[[], bytes]) -> Page:
     """Answers with a document that never changes, made when it is first asked for."""
     one_at_a_time = asyncio.Lock()

@@ -3,16 +3,9 @@
 import msgspec
 import typer
 
+from pairproxy.api.commands import Forgot
 from pairproxy.cli.options import Home, Json, home_or_default
 from pairproxy.cli.trusting import Peer, found_in, named
-
-
-class Forgot(msgspec.Struct, frozen=True):
-    """--json: who is no longer paired. ``has_daemon``: one runs here and has cut it off."""
-
-    name: str
-    node: str
-    has_daemon: bool
 
 
 def forget(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from pairproxy.api.commands import Offered
 from pairproxy.cli.options import Home, home_or_default
 from pairproxy.cli.pairing import (
     JsonLines,
@@ -22,15 +23,6 @@ if TYPE_CHECKING:
     from pairproxy.core.handshake_steps import Failed
     from pairproxy.peers.pairing import Exchange
     from pairproxy.security.pairing import Secret
-
-
-class Offered(msgspec.Struct, frozen=True):
-    """The first line of --json. ``at``: what may follow --at where mDNS does not pass."""
-
-    code: str
-    expires_s: float
-    at: tuple[str, ...]
-    is_announced: bool
 
 
 def pair(

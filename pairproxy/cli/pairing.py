@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from pairproxy.api.commands import Paired
 from pairproxy.cli.options import plain
 from pairproxy.cli.trusting import named, share
 
@@ -29,23 +30,6 @@ OneWay = Annotated[
     bool, typer.Option("--one-way", help="Use the other machine, but do not let it use this one.")
 ]
 JsonLines = Annotated[bool, typer.Option("--json", help="Print JSON, one document a line, instead of text.")]
-
-
-class Paired(msgspec.Struct, frozen=True):
-    """What --json prints at the end. ``has_reached``: this daemon the other's; None: it was not to try."""
-
-    name: str
-    node: str
-    may_use_me: bool
-    i_may_use: bool
-    slots: int | None
-    models: tuple[str, ...]
-    addresses: tuple[str, ...]
-    was_forgotten: bool
-    has_daemon: bool
-    has_reached: bool | None
-    other_has_daemon: bool | None  # None: it did not say
-    other_has_reached: bool | None
 
 
 @dataclass(frozen=True, slots=True)

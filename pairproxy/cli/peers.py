@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
+from pairproxy.api.commands import Peer, Peers
 from pairproxy.cli.options import Home, Json, home_or_default, plain
 from pairproxy.cli.printing import console, show_table
 from pairproxy.cli.trusting import NOBODY, share, store_of
@@ -17,31 +18,6 @@ if TYPE_CHECKING:
     from pairproxy.security.peer_record import PeerRecord
 
 TITLES = ("peer", "id", "state", "may use this machine", "this may use it", "address", "paired")
-
-
-class Peer(msgspec.Struct, frozen=True):
-    """One paired machine in --json. ``is_up`` None: nobody looks, for no daemon runs or we may not use it."""
-
-    name: str
-    node: str
-    id: str
-    is_up: bool | None
-    problem: str | None
-    address: str | None
-    age_s: float | None
-    may_use_me: bool
-    i_may_use: bool
-    slots: int | None
-    models: tuple[str, ...]
-    paired_at: int | None
-
-
-class Peers(msgspec.Struct, frozen=True):
-    """--json: all of them. ``forgotten``: names of those that were peers, by device id."""
-
-    has_daemon: bool
-    peers: tuple[Peer, ...]
-    forgotten: dict[str, str]
 
 
 def peers(home: Home = None, as_json: Json = False) -> None:

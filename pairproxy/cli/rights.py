@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from pairproxy.api.commands import InForce
 from pairproxy.cli.options import Home, Json, home_or_default, plain
 from pairproxy.cli.trusting import Models, Peer, Slots, found_in, named, share
 
@@ -23,18 +24,6 @@ IMayUse = Annotated[
 ]
 AnySlots = Annotated[bool, typer.Option("--any-slots", help="As many as peers.max_slots says, or all.")]
 AllModels = Annotated[bool, typer.Option("--all-models", help="It may use every model here.")]
-
-
-class InForce(msgspec.Struct, frozen=True):
-    """--json: what is in force. ``has_daemon``: one runs here and goes by it."""
-
-    name: str
-    node: str
-    may_use_me: bool
-    i_may_use: bool
-    slots: int | None
-    models: tuple[str, ...]
-    has_daemon: bool
 
 
 def rights(

@@ -57,13 +57,9 @@ def _document(found: "Replayed") -> str:
     """All that is printed, as JSON."""
     import msgspec
 
-    told = {
-        "replayed": found,
-        "model_error": found.model_error,
-        "is_credible": found.is_credible,
-        "speedup": found.speedup,
-        "speedup_best": found.speedup_best,
-    }
+    from pairproxy.api.results import WhatIf
+
+    told = WhatIf(found, found.model_error, found.is_credible, found.speedup, found.speedup_best)
     return msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
 
 

@@ -2,12 +2,12 @@
 
 import sys
 from contextlib import ExitStack
-from typing import Any
 
 import msgspec
 from rich.live import Live
 from rich.table import Table
 
+from pairproxy.api.results import DemoResult, Reply
 from pairproxy.cli.demo.legs import Result
 from pairproxy.cli.options import plain
 from pairproxy.cli.printing import console, counted
@@ -90,27 +90,25 @@ class Screen:
 def to_json(result: Result) -> str:
     """The result for machines: one document."""
     found = result.comparison
-    document: dict[str, Any] = {
-        "nodes": len(result.nodes),
-        "requests": result.plan.requests,
-        "engine": result.plan.engine,
-        "rounds": result.plan.rounds,
-        "discovered_by": result.discovered_by,
-        "makespan_alone_s": found.makespan_alone_s,
-        "makespan_together_s": found.makespan_together_s,
-        "speedup": found.speedup,
-        "bound_waves": found.bound_waves,
-        "bound_provable": found.bound_provable,
-        "efficiency": found.efficiency,
-        "efficiency_against": found.efficiency_against,
-        "why": found.why,
-        "per_node": {
-            result.names.get(node, node): msgspec.to_builtins(tally) for node, tally in found.per_node.items()
-        },
-        "comparison": msgspec.to_builtins(found),
-        "explanation": list(result.explanation),
-        "replies": [{"client": answer.client, "text": answer.text} for answer in result.answers],
-    }
+    document = DemoResult(
+        nodes=len(result.nodes),
+        requests=result.plan.requests,
+        engine=result.plan.engine,
+        rounds=result.plan.rounds,
+        discovered_by=result.discovered_by,
+        makespan_alone_s=found.makespan_alone_s,
+        makespan_together_s=found.makespan_together_s,
+        speedup=found.speedup,
+        bound_waves=found.bound_waves,
+        bound_provable=found.bound_provable,
+        efficiency=found.efficiency,
+        efficiency_against=found.efficiency_against,
+        why=found.why,
+        per_node={result.names.get(node, node): tally for node, tally in found.per_node.items()},
+        comparison=found,
+        explanation=result.explanation,
+        replies=tuple(Reply(answer.client, answer.text) for answer in result.answers),
+    )
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
 
 

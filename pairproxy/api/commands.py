@@ -1,0 +1,74 @@
+"""What commands print with --json that no daemon serves: pairing and what peers may do."""
+
+import msgspec
+
+
+class Peer(msgspec.Struct, frozen=True):
+    """One paired machine. ``is_up`` None: nobody looks, for no daemon runs or we may not use it."""
+
+    name: str
+    node: str
+    id: str
+    is_up: bool | None
+    problem: str | None
+    address: str | None
+    age_s: float | None
+    may_use_me: bool
+    i_may_use: bool
+    slots: int | None  # that it may hold here at once; None: as many as peers.max_slots says, or all
+    models: tuple[str, ...]  # patterns of those that it may use here; none: all
+    paired_at: int | None  # seconds of the epoch
+
+
+class Peers(msgspec.Struct, frozen=True):
+    """`pairproxy peers`: all of them. ``forgotten``: names of those that were peers, by device id."""
+
+    has_daemon: bool
+    peers: tuple[Peer, ...]
+    forgotten: dict[str, str]
+
+
+class InForce(msgspec.Struct, frozen=True):
+    """`pairproxy rights`: what is in force. ``has_daemon``: one runs here and goes by it."""
+
+    name: str
+    node: str
+    may_use_me: bool
+    i_may_use: bool
+    slots: int | None
+    models: tuple[str, ...]
+    has_daemon: bool
+
+
+class Forgot(msgspec.Struct, frozen=True):
+    """`pairproxy forget`: who is no longer paired. ``has_daemon``: one runs here and has cut it off."""
+
+    name: str
+    node: str
+    has_daemon: bool
+
+
+class Offered(msgspec.Struct, frozen=True):
+    """The first line of `pairproxy pair`. ``at``: what may follow --at where mDNS does not pass."""
+
+    code: str
+    expires_s: float
+    at: tuple[str, ...]
+    is_announced: bool
+
+
+class Paired(msgspec.Struct, frozen=True):
+    """The last line of `pairproxy pair` and `join`. ``has_reached``: this daemon the other; None: untried."""
+
+    name: str
+    node: str
+    may_use_me: bool
+    i_may_use: bool
+    slots: int | None
+    models: tuple[str, ...]
+    addresses: tuple[str, ...]
+    was_forgotten: bool
+    has_daemon: bool
+    has_reached: bool | None
+    other_has_daemon: bool | None  # None: it did not say
+    other_has_reached: bool | None
