@@ -1,0 +1,111 @@
+"""What each command prints with --json is as the published schema says, and so is what the daemon serves."""
+
+import json
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from pairproxy.api.openapi import ENDPOINTS, JSON, PRINTED, STREAM, build
+from pairproxy.security.identity import load_or_create
+from tests.cli.test_trusting import befriend
+from tests.support.command import here, pairproxy
+from tests.support.daemons import Node
+
+DOCUMENT = build()
+
+
+def wrong(schema: dict[str, Any], value: Any) -> list[str]:
+    """What does not fit, by its path."""
+    checker = jsonschema.Draft202012Validator({**schema, "components": DOCUMENT["components"]})
+    return [f"{error.json_path}: {error.message[:200]}" for error in checker.iter_errors(value)]
+
+
+def printed(command: str, text: str) -> list[str]:
+    """What is wrong with what a command printed."""
+    return wrong(DOCUMENT["x-commands"][f"pairproxy {command} --json"], json.loads(text))
+
+
+ASKED: dict[str, list[list[str]]] = {
+    "status": [[]],
+    "report": [[], ["--run", "nightly"]],
+    "explain": [["last"]],
+    "models": [[], ["--model", "paced*"]],
+    "advise": [[]],
+    "whatif": [[], ["--add", "box=4:2000:50"]],
+    "peers": [[]],
+    "reload": [[]],
+}
+"""Commands that a running daemon can be asked, and how."""
+ELSEWHERE = {"rights", "forget", "demo", "bench", "pair", "join"}
+"""Commands that other tests of this file, or slow ones, look at."""
+
+
+@pytest.mark.parametrize(("command", "more"), [(name, one) for name, all_ in ASKED.items() for one in all_])
+def test_what_a_command_prints_is_what_was_published(live: list[Node], command: str, more: list[str]) -> None:
+    """Of a daemon that has served a run."""
+    done = here(command, *more, "--home", live[0].home, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert printed(command, done.stdout) == []
+
+
+def test_no_command_is_left_out() -> None:
+    """A new one with --json is asked somewhere here."""
+    assert set(PRINTED) == set(ASKED) | ELSEWHERE
+
+
+def test_what_is_printed_without_a_daemon_is_published_too(home: Path, tmp_path: Path) -> None:
+    """Of peers and their rights, which are kept in files."""
+    befriend(home, load_or_create(tmp_path / "ben"), "ben-ws")
+    for line in (["peers"], ["rights", "ben-ws", "--slots", "2"], ["forget", "ben-ws"], ["peers"]):
+        done = here(*line, "--home", home, "--json")
+        assert done.returncode == 0
+        assert printed(line[0], done.stdout) == []
+
+
+@pytest.mark.parametrize("path", [one.path for one in ENDPOINTS if one.media == JSON and not one.is_change])
+def test_what_the_daemon_serves_is_what_it_published(live: list[Node], path: str) -> None:
+    """Each path of the document answers with what stands there."""
+    (operation,) = DOCUMENT["paths"][path].values()
+    url = f"http://127.0.0.1:{live[0].file.admin_port}{path.replace('{id}', 'last')}"
+    with urllib.request.urlopen(url, timeout=30) as reply:
+        kind, body = reply.headers["Content-Type"].partition(";")[0], json.load(reply)
+    assert kind in operation["responses"]["200"]["content"]
+    assert wrong(operation["responses"]["200"]["content"][kind]["schema"], body) == []
+    if path == "/openapi.json":
+        assert body == DOCUMENT
+
+
+def test_every_path_of_the_port_is_published(live: list[Node]) -> None:
+    """The port names its paths to who asks for another one; the files of the page are the page."""
+    url = f"http://127.0.0.1:{live[0].file.admin_port}/nothing-here"
+    with pytest.raises(urllib.error.HTTPError) as told:
+        urllib.request.urlopen(url, timeout=30)
+    answer = json.load(told.value)
+    assert wrong({"$ref": "#/components/schemas/Error"}, answer) == []
+    words = (
+        answer["error"].removesuffix(" here.").replace(" and ", ", ").removeprefix("There is ").split(", ")
+    )
+    named = {word.replace("ID", "{id}") for word in words if not word.startswith("/page/")}
+    assert named == {one.path for one in ENDPOINTS if not one.is_change}
+
+
+def test_a_stream_of_events_holds_published_documents(live: list[Node]) -> None:
+    """The first event is a whole status."""
+    (path,) = [one.path for one in ENDPOINTS if one.media == STREAM]
+    with urllib.request.urlopen(f"http://127.0.0.1:{live[0].file.admin_port}{path}", timeout=30) as reply:
+        for line in reply:
+            if line.startswith(b"data:"):
+                break
+    assert wrong({"$ref": "#/components/schemas/Status"}, json.loads(line.removeprefix(b"data:"))) == []
+
+
+@pytest.mark.slow
+def test_what_a_demo_prints_is_published() -> None:
+    """A whole one, as a new user starts it."""
+    done = pairproxy("demo", "--engine", "paced", "--requests", "3", "--rounds", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    assert printed("demo", done.stdout) == []
