@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pairproxy.api.schema import NodeStatus, Status
 
-MOST_NAMES = 3  # that a sentence holds; the rest are counted
+MOST_NAMES = 2  # that a sentence of a line and a half has room for; more are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,8 @@ def _offers(status: Status) -> list[_Offer]:
 
 def _waiting(status: Status, offers: Sequence[_Offer], free: int) -> str:
     count = _counted(status.queue_length, "request")
-    waits = f"{count} {'waits' if status.queue_length == 1 else 'wait'}"
+    is_one = status.queue_length == 1
+    waits = f"{count} {'waits' if is_one else 'wait'}"
     if not free:
         total = sum(one.slots for one in offers)
         return (
@@ -65,12 +66,14 @@ def _waiting(status: Status, offers: Sequence[_Offer], free: int) -> str:
     idle = f"{_counted(free, 'slot')} of {where} {'is' if free == 1 else 'are'} free"
     wanted = {one.model for one in status.waiting}
     if len(status.waiting) == status.queue_length and all(one.is_local for one in status.waiting):
-        return f"{waits} for this machine, on which they must stay, while {idle}."
+        return f"{waits} for this machine, on which {'it' if is_one else 'they'} must stay, while {idle}."
     if wanted and not any(one.models & wanted for one in offers if one.busy < one.slots):
         holders = _names(one.node.name for one in offers if one.models & wanted)
         on = f"on {holders} only" if holders else "on no node"
-        return f"{waits} for {_names(sorted(wanted))}, which is {on}, while {idle}: pull it there too."
-    return f"{waits} although {idle}: a place that is busy now, or cheaper for them, will end them sooner."
+        return (
+            f"{waits} for {_names(sorted(wanted), 'models')}, which is {on}, while {idle}: pull it there too."
+        )
+    return f"{waits} although {idle}: a place that is busy now ends {'it' if is_one else 'them'} sooner."
 
 
 def _tail(status: Status, offers: Sequence[_Offer], slots: int, busy: int) -> str:
@@ -96,8 +99,7 @@ def _counted(count: int, one: str) -> str:
     return f"{count} {one}" if count == 1 else f"{count} {one}s"
 
 
-def _names(names: Iterable[str]) -> str:
-    """The names, each once, those over MOST_NAMES counted."""
+def _names(names: Iterable[str], of: str = "nodes") -> str:
+    """The names, each once; over MOST_NAMES only how many."""
     found = list(dict.fromkeys(names))
-    more = f" and {len(found) - MOST_NAMES} more" if len(found) > MOST_NAMES else ""
-    return ", ".join(found[:MOST_NAMES]) + more
+    return " and ".join(found) if len(found) <= MOST_NAMES else f"{len(found)} {of}"

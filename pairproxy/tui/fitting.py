@@ -23,8 +23,11 @@ def padded(text: Text, columns: int, ellipsis: str, *, to_right: bool = False) -
     return Text(" " * room).append_text(text) if to_right else text.copy().append(" " * room)
 
 
-def wrapped(text: str, columns: int) -> list[str]:
-    """The text in lines of at most so many columns, broken between words where there is one."""
+def wrapped(text: str, columns: int, most: int | None = None) -> list[str]:
+    """The text in lines of at most so many columns, broken between words.
+
+    A word that is longer, and the last of ``most`` lines, are wider: to be cut where that can be seen.
+    """
     lines: list[str] = []
     line = ""
     for word in text.split():
@@ -35,4 +38,5 @@ def wrapped(text: str, columns: int) -> list[str]:
         if line:
             lines.append(line)
         line = word
-    return [*lines, line] if line else lines
+    lines += [line] if line else []
+    return lines if most is None or len(lines) <= most else [*lines[: most - 1], " ".join(lines[most - 1 :])]

@@ -20,21 +20,21 @@ FOUND_BY = {  # NodeStatus.found_by in a person's words, short: a row has 80 cha
     "pairing": "via pairing",
 }
 NODES = (
-    Column("node", 6),
-    Column("engine", 5, rank=4),
-    Column("slots", 6),
-    Column("in use", 6, is_right=True),
-    Column("tok/s", 5, rank=1, is_right=True),
-    Column("", 10, rank=2),
+    Column("node", 10),
+    Column("engine", 6, rank=4),
+    Column("slots", 5, is_rigid=True),
+    Column("in use", 6, is_right=True, is_rigid=True),
+    Column("tok/s", 5, rank=1, is_right=True, is_rigid=True),
+    Column("", 10, rank=2, is_rigid=True),
     Column("model", 9, rank=3),
-    Column("", 8, rank=5),
+    Column("", 12, rank=5),
 )
 MODELS = (
     Column("model", 9),
     Column("node", 6),
     Column("engine", 5, rank=2),
-    Column("prefill tok/s", 13, is_right=True),
-    Column("decode tok/s", 12, is_right=True),
+    Column("prefill tok/s", 13, is_right=True, is_rigid=True),
+    Column("decode tok/s", 12, is_right=True, is_rigid=True),
     Column("", 10, rank=1),
 )
 

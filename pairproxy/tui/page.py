@@ -9,13 +9,13 @@ from rich.text import Text
 from pairproxy.api.schema import Status
 from pairproxy.tui.cells import waiting_cells
 from pairproxy.tui.fitting import cut, padded, wrapped
-from pairproxy.tui.nodes import MODELS, NODES, model_rows, node_rows, totals
+from pairproxy.tui.nodes import MODELS, NODES, model_rows, node_rows, slots_of, totals
 from pairproxy.tui.notes import notes
 from pairproxy.tui.palette import BAD, HEAD, LIMIT, SOFT, Palette
 from pairproxy.tui.requests import RUNNING, WAITING_COLUMNS, running_rows, waiting_rows
 from pairproxy.tui.run import run_lines
 from pairproxy.tui.table import Column, blocks, natural_width, table
-from pairproxy.tui.words import lasting, named
+from pairproxy.tui.words import counted, lasting, named
 
 TWO_COLUMNS = 132  # characters from which the requests stand beside the nodes
 BETWEEN = 3  # characters between the two
@@ -95,7 +95,7 @@ def one_page(status: Status, limit: str, width: int, palette: Palette) -> list[T
 def _top(status: Status, limit: str, width: int, palette: Palette, banner: str) -> list[Text]:
     """Who this is, what runs and waits, what limits."""
     head = Text("pairproxy ", HEAD).append(named(status.name, is_ascii=palette.is_ascii), HEAD)
-    head.append(f"  {status.version}, up {lasting(status.uptime_s)}, {plain_policy(status)}", SOFT)
+    head.append(f"  {status.version}, up {lasting(status.uptime_s)}, {_policy(status)}", SOFT)
     lines = [head]
     if banner:
         lines.append(padded(Text(banner, "reverse bold"), width, palette.ellipsis))
@@ -105,10 +105,10 @@ def _top(status: Status, limit: str, width: int, palette: Palette, banner: str) 
         count.append("  ").append_text(waiting_cells(status.queue_length, room, palette))
     lines.append(count)
     sentence = named(limit, is_ascii=palette.is_ascii)
-    return lines + [Text(line, LIMIT) for line in wrapped(sentence, width)[:LIMIT_LINES]]
+    return lines + [Text(line, LIMIT) for line in wrapped(sentence, width, LIMIT_LINES)]
 
 
-def plain_policy(status: Status) -> str:
+def _policy(status: Status) -> str:
     """The policy, and whether the node drains."""
     return named(status.policy, is_ascii=True) + (", draining" if status.is_draining else "")
 
@@ -152,10 +152,30 @@ def _cluster(status: Status, width: int, palette: Palette) -> list[Part]:
         for line in wrapped(named(note, is_ascii=palette.is_ascii), width)
     ]
     return [
-        _table(NODES, len(rows), lambda most: rows[:most], width, palette, fair=10),
+        _table(
+            NODES,
+            len(rows),
+            lambda most: rows[:most],
+            width,
+            palette,
+            10,
+            lambda shown: _unseen(status, shown),
+        ),
         Part(lambda most: run[:most], len(run), 3),
         Part(lambda most: _counted_out(said, most, " lines"), len(said), 3),
     ]
+
+
+def _unseen(status: Status, shown: int) -> str:
+    """The slots of the engines of the rows that are not shown."""
+    places = [
+        (node.node, engine.engine if engine else "")
+        for node in status.nodes
+        for engine in (node.engines or (None,))
+    ]
+    slots = slots_of(status)
+    rest = [slots[place] for place in places[shown:] if place in slots]
+    return f": {sum(one.busy for one in rest)} of {counted(sum(one.total for one in rest), 'slot')} in use"
 
 
 def _requests(status: Status, width: int, palette: Palette) -> list[Part]:
@@ -183,13 +203,16 @@ def _table(
     width: int,
     palette: Palette,
     fair: int,
+    unseen: Callable[[int], str] = lambda shown: "",
 ) -> Part:
-    """A table of ``count`` rows, which ``rows`` makes as far as they have room."""
+    """A table of ``count`` rows, which ``rows`` makes as far as they fit; ``unseen`` tells of the rest."""
 
     def draw(most: int) -> list[Text]:
         shown = count if count < most else max(most - 2, 0)
         lines = table(columns, rows(shown), width, palette.ellipsis)[:most]
-        return lines if shown == count or most < 2 else [*lines, Text(f"and {count - shown} more", SOFT)]
+        if shown == count or most < 2:
+            return lines
+        return [*lines, Text(f"and {count - shown} more{unseen(shown)}", SOFT)]
 
     return Part(draw, count + 1 if count else 0, min(fair, count + 1))
 

@@ -1,7 +1,5 @@
 """The requests that run and wait."""
 
-from collections.abc import Sequence
-
 from rich.text import Text
 
 from pairproxy.api.schema import RunningStatus, Status
@@ -10,17 +8,17 @@ from pairproxy.tui.table import Column
 from pairproxy.tui.words import lasting, named
 
 RUNNING = (
-    Column("running", 8),
-    Column("node", 6),
-    Column("age", 6, is_right=True),
-    Column("first byte", 10, rank=1, is_right=True),
-    Column("tokens", 6, rank=2, is_right=True),
+    Column("running", 8, is_rigid=True),
+    Column("node", 10),
+    Column("age", 6, is_right=True, is_rigid=True),
+    Column("first byte", 10, rank=1, is_right=True, is_rigid=True),
+    Column("tokens", 6, rank=2, is_right=True, is_rigid=True),
     Column("model", 9, rank=3),
     Column("", 7, rank=4),
 )
 WAITING_COLUMNS = (
-    Column("waiting", 8),
-    Column("age", 6, is_right=True),
+    Column("waiting", 8, is_rigid=True),
+    Column("age", 6, is_right=True, is_rigid=True),
     Column("model", 9, rank=1),
     Column("run", 6, rank=2),
 )
@@ -74,8 +72,3 @@ def waiting_rows(status: Status, palette: Palette, most: int) -> list[list[Text]
         ]
         for one in status.waiting[: max(most, 0)]
     ]
-
-
-def more_line(hidden: int, what: Sequence[str], palette: Palette) -> Text:
-    """The line for what did not fit; ``what`` follows the count."""
-    return Text(f"and {hidden} more{''.join(what)}", "dim")

@@ -10,7 +10,7 @@ from pairproxy.tui.palette import HEAD, LIMIT, SOFT, Palette
 from pairproxy.tui.words import counted, lasting, named
 
 LABEL = 9  # columns of the words before a bar
-NUMBERS = 34  # columns kept for the numbers behind one
+NUMBERS = 38  # columns kept for the numbers behind one
 
 
 def run_lines(status: Status, width: int, palette: Palette) -> list[Text]:
@@ -56,8 +56,7 @@ def _last(run: RunReport, width: int, palette: Palette) -> list[Text]:
         return [head]
     bound, what = _bound(run.bound_provable, run.bound_waves)
     bar = gauge(run.speedup / bound if bound else 0.0, 0.0, _bar_columns(width), palette)
-    part = "" if run.efficiency is None else f", efficiency {run.efficiency:.0%}"
-    return [head, _with_bar("speedup", bar, f"{run.speedup:.2f}; {what} {bound:.2f}{part}")]
+    return [head, _with_bar("speedup", bar, f"{run.speedup:.2f}; {what} {bound:.2f}")]
 
 
 def _bound(provable: float | None, waves: float) -> tuple[float, str]:

@@ -16,18 +16,21 @@ GAP = 2  # columns between two columns
 class Column:
     """``least``: it is not made narrower, nor, so that a live page stands still, shown narrower.
 
-    ``rank``: the highest is left out first where there is no room; 0 always stays.
+    ``rank``: the highest is left out first where there is no room; 0 always stays. ``is_rigid``: what is in
+    it is never cut, for a part of it would say something else.
     """
 
     title: str
     least: int = 4
     rank: int = 0
     is_right: bool = False
+    is_rigid: bool = False
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[Text]], width: int, ellipsis: str) -> list[Text]:
     """The titles and the rows, a line each, no line wider than ``width``."""
-    widths = _fitted(columns, [_natural(columns, rows, index) for index in range(len(columns))], width)
+    natural = [_natural(columns, rows, index) for index in range(len(columns))]
+    widths = _fitted(columns, natural, width)
     heads = [Text(column.title, HEAD) for column in columns]
     return [_line(columns, row, widths, width, ellipsis) for row in (heads, *rows)]
 
@@ -60,17 +63,20 @@ def _natural(columns: Sequence[Column], rows: Sequence[Sequence[Text]], index: i
 def _fitted(columns: Sequence[Column], natural: list[int], width: int) -> list[int]:
     """The width of each column; 0: left out."""
     kept = list(range(len(columns)))
+    least = [
+        wide if column.is_rigid else max(column.least, 1)
+        for column, wide in zip(columns, natural, strict=True)
+    ]
     while True:
-        least = sum(max(columns[index].least, 1) for index in kept) + GAP * (len(kept) - 1)
         out = max(kept, key=lambda index: columns[index].rank)
-        if least <= width or not columns[out].rank:
+        if sum(least[index] for index in kept) + GAP * (len(kept) - 1) <= width or not columns[out].rank:
             break
         kept.remove(out)
     widths = [natural[index] if index in kept else 0 for index in range(len(columns))]
     while sum(widths) + GAP * (len(kept) - 1) > width:
         over = sum(widths) + GAP * (len(kept) - 1) - width
-        widest = max(kept, key=lambda index: (widths[index] - columns[index].least, widths[index]))
-        room = widths[widest] - columns[widest].least
+        widest = max(kept, key=lambda index: widths[index] - least[index])
+        room = widths[widest] - least[widest]
         if room <= 0:
             break
         widths[widest] -= min(over, max(room // 2, 1))
