@@ -39,6 +39,14 @@ def prefixes(rounds: Rounds = 3, as_json: Json = False) -> None:
         _show("Shared prefixes, embedded engines", prefix_table(rounds, _say, fetching), as_json)
 
 
+@app.command()
+def watched(pairs: Rounds = 6, as_json: Json = False) -> None:
+    """What being watched costs a daemon, busy and idle; about four minutes with six pairs."""
+    from pairproxy.cli.bench.watched import watched_table
+
+    _show("A daemon that is watched", watched_table(pairs, _say), as_json)
+
+
 async def _schedule(seeds: range) -> tuple[list[Row], list[str]]:
     from pairproxy.cli.bench import overhead
     from pairproxy.cli.bench import schedule as cases
