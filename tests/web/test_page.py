@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -63,12 +64,12 @@ def three(directory: Path) -> Iterator[tuple[Daemons, Node]]:
         yield daemons, first
 
 
-def fact(page: Any, section: str, term: str) -> str:
-    """What stands beside a term in a section (by its heading's id)."""
-    found = page.locator(
-        f"section[aria-labelledby={section}] .facts > div", has=page.get_by_text(term, exact=True)
-    )
-    return str(found.locator("dd").inner_text())
+def until_fact(page: Any, section: str, term: str, text: str | re.Pattern[str]) -> str:
+    """Wait until this stands beside a term in a section (by its heading's id); returns what does."""
+    facts = page.locator(f"section[aria-labelledby={section}] .facts > div")
+    found = facts.filter(has=page.get_by_text(term, exact=True)).locator("dd")
+    found.filter(has_text=re.compile(f"^{re.escape(text)}$") if isinstance(text, str) else text).wait_for()
+    return str(found.inner_text())
 
 
 def test_one_node_alone_says_what_comes_next_and_then_shows_what_it_did(browser: Any, tmp_path: Path) -> None:
@@ -84,7 +85,7 @@ def test_one_node_alone_says_what_comes_next_and_then_shows_what_it_did(browser:
         page.get_by_text("live", exact=True).wait_for()
         request = ask(anna, 30)
         page.locator("section[aria-labelledby=h-last] canvas").wait_for()
-        assert fact(page, "h-last", "requests") == "1 (1 done)"
+        until_fact(page, "h-last", "requests", "1 (1 done)")
         page.goto(f"{address(anna)}#/requests/{request}")
         page.get_by_text("Where it could go").wait_for()
         assert page.title() == "Request - pairproxy on anna"
@@ -99,23 +100,17 @@ def test_the_page_moves_while_requests_run(browser: Any, tmp_path: Path) -> None
         with asking(anna, 18, lambda index: 60 + 20 * (index % 3)):
             page.locator(".cell.full").nth(5).wait_for()
             page.get_by_text("The run now").wait_for()
-            assert int(fact(page, "h-now", "waiting")) > 0
-            first = fact(page, "h-current", "ended")
-            page.wait_for_function(
-                "old => document.querySelector('[aria-labelledby=h-current] dd').textContent !== old",
-                arg=first,
-            )
+            until_fact(page, "h-now", "waiting", re.compile("^[1-9]"))
+            assert "attempt" in page.locator("section[aria-labelledby=h-current] figcaption").inner_text()
+            until_fact(page, "h-current", "ended", re.compile("^[1-9][0-9]? of 18"))
             assert page.locator("svg.spark polyline").count() == 3
-        page.get_by_text("Nothing runs and nothing waits.").wait_for()
+        page.get_by_text("Nothing runs or waits here").wait_for()
         page.locator(".cell.full").first.wait_for(state="detached")
         run = until(lambda: (found := anna.status().last_run) and found.requests == 18 and found, "all ended")
-        page.wait_for_function(
-            "text => [...document.querySelectorAll('[aria-labelledby=h-last] dd')].some(one => one.textContent === text)",
-            arg="18 (18 done)",
-        )
-        assert fact(page, "h-last", "makespan") == f"{run.makespan_s:.2f} s"
-        assert fact(page, "h-last", "waves bound") == f"{run.bound_waves:.2f}"
-        assert fact(page, "h-now", "ended") == "18 (18 done)"
+        until_fact(page, "h-last", "requests", "18 (18 done)")
+        until_fact(page, "h-last", "makespan", f"{run.makespan_s:.2f} s")
+        until_fact(page, "h-last", "waves bound", f"{run.bound_waves:.2f}")
+        until_fact(page, "h-now", "ended", "18 (18 done)")
 
 
 @pytest.mark.slow

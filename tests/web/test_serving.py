@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession
+from yarl import URL
 
 from pairproxy.admin.server import AdminPort
 from pairproxy.config import Limits
@@ -120,7 +121,6 @@ def test_a_file_that_is_known_is_not_sent_again() -> None:
 )
 def test_there_is_nothing_but_the_page(path: str) -> None:
     """A path that is in no table is answered with a sentence, whatever lies on the disk."""
-    from yarl import URL
 
     async def story() -> None:
         async with served() as (session, url), session.get(URL(url + path, encoded=True)) as response:

@@ -11,9 +11,8 @@ const KINDS = { waiting: false, load: false, prefill: true, decode: false, faile
 
 /** What is drawn; plot.js says of what, and where one is. */
 export class Drawing {
-  take(report) {
-    this.report = report;
-    const line = (this.line = report.timeline);
+  take(line) {
+    this.line = line;
     const chosen = this.chosen && line.bars.find((bar) => same(bar, this.chosen));
     this.chosen = chosen ?? null;
     this.row = line.lanes.length <= 12 ? 22 : line.lanes.length <= 40 ? 15 : 10;
@@ -102,14 +101,14 @@ export class Drawing {
       for (const bar of bars) {
         const first = bar.first_byte_s ?? bar.ended_s;
         piece("waiting", bar.waiting_s, bar.dispatched_s, y + thick + 2, 2);
-        if (bar.end !== "done") piece("failed", bar.dispatched_s, bar.ended_s, y + 1, thick);
+        if (bar.end !== "done" && bar.end !== "running") piece("failed", bar.dispatched_s, bar.ended_s, y + 1, thick);
         else {
           const read = Math.min(bar.dispatched_s + (bar.load_s ?? 0), first);
           piece("load", bar.dispatched_s, read, y + 1 + thick * 0.5, thick * 0.5);
           piece("prefill", read, first, y + 1 + thick * 0.25, thick * 0.75);
           piece("decode", first, bar.ended_s, y + 1, thick);
         }
-        if (this.row > 12 && (bar.ended_s - first) * this.perSecond > 18) numbers.push([bar.wave, this.x(bar.ended_s), y]);
+        if (this.row > 12 && bar.end === "done" && (bar.ended_s - first) * this.perSecond > 18) numbers.push([bar.wave, this.x(bar.ended_s), y]);
       }
     });
     for (const kind in paths) {
@@ -152,12 +151,15 @@ export class Drawing {
   drawLine(at, ink, dashes, height) {
     const x = Math.round(this.x(at)) + 0.5;
     if (x < this.label) return;
-    this.pen.strokeStyle = ink;
-    this.pen.lineWidth = 1.5;
-    this.pen.setLineDash(dashes);
     this.pen.beginPath();
     this.pen.moveTo(x, AXIS);
     this.pen.lineTo(x, height);
+    this.pen.strokeStyle = this.inks.back; // a rim, so that it is seen on the bars
+    this.pen.lineWidth = 5;
+    this.pen.stroke();
+    this.pen.strokeStyle = ink;
+    this.pen.lineWidth = 2;
+    this.pen.setLineDash(dashes);
     this.pen.stroke();
     this.pen.setLineDash([]);
   }
@@ -197,7 +199,7 @@ export class Drawing {
       const before = this.line.lanes[index - 1];
       const isFirst = !before || before.node !== lane.node || before.engine !== lane.engine;
       const y = this.y(index) + this.row / 2 - 1;
-      if (isFirst) pen.fillText(nodeName(this.report.names, lane.node).slice(0, 40), 4, y);
+      if (isFirst) pen.fillText(nodeName(this.names, lane.node).slice(0, 40), 4, y);
       else if (this.row > 12) pen.fillText(`slot ${lane.slot}`, 16, y);
     });
     pen.restore();

@@ -1,7 +1,7 @@
 // Which node holds which model: what can be shared, what cannot, and what to do about it.
 
 import { h, note, table } from "./dom.js";
-import { counted, name, nodeName, plain } from "./words.js";
+import { counted, name, nodeName, prose } from "./words.js";
 
 const STATES = {
   same: ["\u25cf", "same"],
@@ -34,7 +34,7 @@ function cell(one) {
 
 function known(row) {
   const lines = [...row.differences, row.costs].filter(Boolean);
-  return [lines.map((text) => h("p", { key: text }, plain(text))), row.fix ? h("p", { class: "fix" }, plain(row.fix)) : null];
+  return [lines.map((text) => h("p", { key: text }, prose(text))), row.fix ? h("p", { class: "fix" }, prose(row.fix)) : null];
 }
 
 /** What the status tells, where there is no matrix. */

@@ -1,9 +1,10 @@
 // The cluster as it is now: nodes, the run, what runs and what waits.
 
 import { code, facts, h, note, table } from "./dom.js";
+import { growing } from "./growing.js";
 import { LAST_RUN, verdict } from "./runs.js";
 import { linkTo, timeline } from "./timeline.js";
-import { counted, duration, known, name, nodeName, outcomes, percent, plain, rate, ratio, seconds, short } from "./words.js";
+import { counted, duration, name, nodeName, outcomes, percent, plain, prose, rate, ratio, seconds, short } from "./words.js";
 
 const MOST_CELLS = 32; // slots of an engine that get a cell each
 const MOST_ROWS = 50; // requests that are listed; the counts are of all
@@ -14,12 +15,16 @@ export function overview(state) {
   const fastest = Math.max(1, ...status.nodes.flatMap((one) => one.recent_tokens_per_s));
   return [
     ...advice(status),
-    h("section", { key: "nodes", "aria-labelledby": "h-nodes" }, h("h2", { id: "h-nodes" }, "Nodes"), h("ul", { class: "nodes" }, status.nodes.map((one) => node(one, fastest)))),
-    h("section", { key: "now", "aria-labelledby": "h-now" }, h("h2", { id: "h-now" }, "Requests"), now(status, names)),
-    status.current_run ? current(status.current_run) : null,
-    last(state),
+    section("nodes", "Nodes", h("ul", { class: "nodes" }, status.nodes.map((one) => node(one, fastest)))),
+    section("now", "Requests", now(status)),
+    runOf(state, names),
+    status.running.length + status.waiting.length
+      ? section("listed", "What runs and waits", h("div", { class: "beside" }, running(status.running, names), waiting(status.waiting)))
+      : null,
   ];
 }
+
+const section = (id, title, ...kids) => h("section", { key: id, "aria-labelledby": `h-${id}` }, h("h2", { id: `h-${id}` }, title), kids);
 
 /** What somebody who sees this for the first time does next, and what is wrong. */
 function advice(status) {
@@ -77,7 +82,7 @@ function sparkline(values, most) {
   return h("svg", { class: "spark", viewBox: "0 0 61 20", preserveAspectRatio: "none", "aria-hidden": "true" }, h("polyline", { points: points.join(" ") }));
 }
 
-function now(status, names) {
+function now(status) {
   const ended = Object.values(status.outcomes).reduce((sum, count) => sum + count, 0);
   return [
     facts([
@@ -87,10 +92,7 @@ function now(status, names) {
       ["policy", status.policy],
       ["up for", duration(status.uptime_s)],
     ]),
-    status.limit ? h("p", {}, plain(status.limit)) : null,
-    status.running.length ? running(status.running, names) : null,
-    status.waiting.length ? waiting(status.waiting) : null,
-    status.running.length + status.waiting.length ? null : h("p", { class: "muted" }, "Nothing runs and nothing waits."),
+    status.limit ? h("p", {}, prose(status.limit)) : null,
   ];
 }
 
@@ -112,22 +114,47 @@ function running(all, names) {
     ],
   }));
   const columns = ["request", "model", "node", "state", number("runs for"), number("TTFT"), number("waited"), number("tokens out"), "note"];
-  return [table(`Running: ${all.length}`, columns, rows), rest(all)];
+  return h("div", {}, table(`Running: ${all.length}`, columns, rows, { class: "scroll list" }), rest(all));
 }
 
 function waiting(all) {
   const rows = all.slice(0, MOST_ROWS).map((one) => ({ key: one.request, cells: [linkTo(one.request), name(one.model), duration(one.age_s)] }));
-  return [table(`Waiting: ${all.length}, the first to go first`, ["request", "model", number("waits for")], rows), rest(all)];
+  return h("div", {}, table(`Waiting: ${all.length}, the first to go first`, ["request", "model", number("waits for")], rows, { class: "scroll list" }), rest(all));
 }
 
 const rest = (all) => (all.length > MOST_ROWS ? h("p", { class: "muted" }, `and ${all.length - MOST_ROWS} more`) : null);
 
-function current(run) {
+/** The run that goes on, or the last one: its numbers and its picture. */
+function runOf(state, names) {
+  const run = state.status.current_run;
+  const told = state.store.ask(LAST_RUN);
+  const report = told.value;
+  if (run) {
+    const own = report?.run?.run === run.run ? report : null;
+    return section("current", ["The run now ", h("span", { class: "muted" }, name(short(run.run)))], progress(run), timeline(state, growing(state.status, own), { ...report?.names, ...names }, run.run));
+  }
+  if (!report?.run) return told.error ? note("bad", plain(told.error)) : null;
+  const last = report.run;
+  return section(
+    "last",
+    ["The last run ", h("a", { href: `#/runs/${encodeURIComponent(last.run)}` }, name(short(last.run)))],
+    facts([
+      ["requests", `${last.requests} (${outcomes(last.outcomes)})`],
+      ["makespan", seconds(last.makespan_s)],
+      ["speedup", ratio(last.speedup)],
+      ["waves bound", ratio(last.bound_waves)],
+      ["provable bound", ratio(last.bound_provable)],
+      ["efficiency", percent(last.efficiency)],
+      ["TTFT (median)", last.ttft_p50_s === null ? null : seconds(last.ttft_p50_s)],
+    ]),
+    verdict(report),
+    timeline(state, report.timeline, report.names, last.run),
+  );
+}
+
+function progress(run) {
   const done = Math.min(100, (100 * run.ended) / Math.max(run.requests, 1));
-  return h(
-    "section",
-    { key: "current", "aria-labelledby": "h-current" },
-    h("h2", { id: "h-current" }, "The run now ", h("span", { class: "muted" }, name(short(run.run)))),
+  return [
     h("div", { class: "bar", role: "progressbar", "aria-valuemin": "0", "aria-valuemax": run.requests, "aria-valuenow": run.ended, "aria-label": "Requests of the run that ended" }, h("span", { "width%": done })),
     facts([
       ["ended", `${run.ended} of ${counted(run.requests, "request")}`],
@@ -139,28 +166,5 @@ function current(run) {
       ["provable bound", ratio(run.bound_provable)],
       ["for", duration(run.age_s)],
     ]),
-  );
-}
-
-function last(state) {
-  const told = state.store.ask(LAST_RUN);
-  const report = told.value;
-  if (!report?.run) return told.error && told.status !== 404 ? note("bad", told.error) : null;
-  const run = report.run;
-  return h(
-    "section",
-    { key: "last", "aria-labelledby": "h-last" },
-    h("h2", { id: "h-last" }, "The last run ", h("a", { href: `#/runs/${encodeURIComponent(run.run)}` }, name(short(run.run)))),
-    facts([
-      ["requests", `${run.requests} (${outcomes(run.outcomes)})`],
-      ["makespan", seconds(run.makespan_s)],
-      ["speedup", ratio(run.speedup)],
-      ["waves bound", ratio(run.bound_waves)],
-      ["provable bound", ratio(run.bound_provable)],
-      ["efficiency", percent(run.efficiency)],
-      ["TTFT (median)", known(run.ttft_p50_s === null ? null : seconds(run.ttft_p50_s))],
-    ]),
-    verdict(report),
-    timeline(state, report),
-  );
+  ];
 }

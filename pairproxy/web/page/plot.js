@@ -43,14 +43,15 @@ export class Plot extends Drawing {
     return make("div", "plot-buttons", one("+", "Zoom in", 2), one("\u2212", "Zoom out", 0.5), one("All", "Show all of it", 0));
   }
 
-  /** Show the timeline of a report; the same one costs nothing but a look at the theme. */
-  show(report, label) {
+  /** Show a timeline, with the names of its nodes; the same one costs nothing but a look at the theme. */
+  show(line, names, label) {
+    this.names = names;
     if (this.canvas.getAttribute("aria-label") !== label) this.canvas.setAttribute("aria-label", label);
     const theme = `${document.documentElement.dataset.theme} ${matchMedia("(prefers-color-scheme: dark)").matches}`;
-    if (this.report === report && this.theme === theme) return;
+    if (this.line === line && this.theme === theme) return;
     if (this.theme !== theme) this.inks = colours(this.inner, INKS);
     this.theme = theme;
-    if (this.report !== report) this.take(report);
+    if (this.line !== line) this.take(line);
     this.soon();
   }
 
@@ -74,9 +75,9 @@ export class Plot extends Drawing {
     const lane = this.line.lanes[bar.lane];
     const first = bar.first_byte_s === null ? "no byte" : `first byte ${seconds(bar.first_byte_s - bar.dispatched_s)} later`;
     return (
-      `${short(bar.request)} on ${nodeName(this.report.names, lane.node)}, slot ${lane.slot}, wave ${bar.wave}: ` +
+      `${short(bar.request)} on ${nodeName(this.names, lane.node)}, slot ${lane.slot}, wave ${bar.wave}: ` +
       `waited ${seconds(bar.dispatched_s - bar.waiting_s)}, sent at ${seconds(bar.dispatched_s)}, ${first}, ` +
-      `ended at ${seconds(bar.ended_s)}: ${bar.end}`
+      (bar.end === "running" ? "still running" : `ended at ${seconds(bar.ended_s)}: ${bar.end}`)
     );
   }
 

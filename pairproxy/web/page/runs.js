@@ -2,7 +2,7 @@
 
 import { code, facts, h, note, table } from "./dom.js";
 import { timeline } from "./timeline.js";
-import { counted, name, nodeName, outcomes, percent, plain, ratio, seconds, short, when } from "./words.js";
+import { counted, name, nodeName, outcomes, percent, plain, prose, ratio, seconds, short, when } from "./words.js";
 
 const LOSSES = {
   tail_idle_s: "idle with nothing to do",
@@ -71,10 +71,10 @@ function one(state, report) {
       ["prompt tokens from a cache", run.cached_tokens === null ? null : `${run.cached_tokens} of ${run.prompt_tokens}`],
       ["chains", run.chains ? `${run.chains}, ${counted(run.chain_steps, "step")}, longest ${run.longest_chain}` : null],
     ]),
-    timeline(state, report),
+    timeline(state, report.timeline, report.names, run.run),
     losses(run),
     perNode(run, report.names),
-    run.notes.length + report.findings.length ? h("ul", { class: "notes" }, [...run.notes, ...report.findings].map((text) => h("li", { key: text }, plain(text)))) : null,
+    run.notes.length + report.findings.length ? h("ul", { class: "notes" }, [...run.notes, ...report.findings].map((text) => h("li", { key: text }, prose(text)))) : null,
     advised(state, run.run),
   );
 }
@@ -82,7 +82,7 @@ function one(state, report) {
 /** What limited this run and what would change it, in the words of the report. */
 export function verdict(report) {
   const said = report.verdict ?? report.run.verdict;
-  return said ? note("verdict", plain(said.limited_by), " ", plain(said.change)) : null;
+  return said ? note("verdict", prose(said.limited_by), " ", prose(said.change)) : null;
 }
 
 function losses(run) {
@@ -93,7 +93,7 @@ function losses(run) {
   const rows = found
     .sort((one, other) => other[1] - one[1])
     .map(([cause, lost]) => ({ key: cause, cells: [LOSSES[cause], seconds(lost), h("div", { class: "bar", "aria-hidden": "true" }, h("span", { "width%": (100 * lost) / most }))] }));
-  return table("Where the time beyond the lower bound went", ["cause", number("lost"), ""], rows);
+  return table("Where the time beyond the lower bound went", ["cause", number("lost"), "as a picture"], rows);
 }
 
 function perNode(run, names) {
@@ -107,9 +107,9 @@ function perNode(run, names) {
 function advised(state, run) {
   const told = state.store.ask(`/advice?run=${encodeURIComponent(run)}`).value;
   if (!told?.advice.length) return null;
-  const rows = told.advice.map((one) => ({ key: `${one.lever} ${one.sentence}`, cells: [one.lever, one.helps ? "helps" : "does not help", plain(one.sentence), one.gain_s === null ? "" : seconds(one.gain_s)] }));
+  const rows = told.advice.map((one) => ({ key: `${one.lever} ${one.sentence}`, cells: [one.lever.replace("-", " "), one.helps ? "helps" : "does not help", prose(one.sentence), one.gain_s === null ? "" : seconds(one.gain_s)] }));
   return [
-    table("What would make it faster", ["lever", "", "why", number("gain")], rows),
+    table("What would make it faster", ["lever", "verdict", "why", number("gain")], rows),
     told.missing.length ? h("p", { class: "muted" }, "Not measured: ", told.missing.map(plain).join("; ")) : null,
   ];
 }

@@ -2,36 +2,40 @@
 
 import { h, table } from "./dom.js";
 import { Plot } from "./plot.js";
-import { counted, name, nodeName, seconds, short } from "./words.js";
+import { counted, name, nodeName, plain, seconds, short } from "./words.js";
 
 const ROWS = 100; // of the table at a time
-const LEGEND = [
-  ["waiting", "waits"],
-  ["load", "the model is loaded"],
-  ["prefill", "reads the prompt"],
-  ["decode", "writes the reply"],
-  ["failed", "led to nothing"],
-  ["end", "end of the run"],
-];
+const WORDS = {
+  waiting: "waits",
+  load: "the model is loaded",
+  prefill: "reads the prompt",
+  decode: "writes the reply",
+  failed: "led to nothing",
+};
 
-export function timeline(state, report) {
-  const line = report.timeline;
+/** The picture of a run: `line` is its timeline, `names` its nodes', `id` the run's. */
+export function timeline(state, line, names, id) {
   if (!line || !(line.bars.length + line.unplaced.length)) return null;
   const nodes = new Set(line.lanes.map((lane) => lane.node)).size;
   const what = `${counted(line.bars.length, "attempt")} in ${counted(line.lanes.length, "slot")} of ${counted(nodes, "node")}, ${counted(line.waves, "wave")}, ${seconds(line.makespan_s)}`;
-  const label = `Timeline: ${what}. Arrow keys go from bar to bar, Enter opens one, plus and minus zoom. The table below says the same.`;
+  // Said once: a name that changed with each second would be read out again and again.
+  const label = `Timeline of ${plain(id)}. Arrow keys go from bar to bar, Enter opens one, plus and minus zoom. The table below says the same.`;
+  const lost = line.isGrowing ? 0 : line.unplaced.length;
   return h(
     "figure",
-    { class: "timeline", key: `timeline ${report.run.run}` },
+    { class: "timeline", key: `timeline ${id}` },
     h("figcaption", {}, h("strong", {}, "Timeline"), " ", what, legend(line)),
-    h("div", { class: "plot", draw: (node) => Plot.of(node).show(report, label) }),
-    line.unplaced.length ? h("p", { class: "muted" }, `${counted(line.unplaced.length, "request")} found no node, and are only in the table.`) : null,
-    requests(state, report),
+    h("div", { class: "plot", draw: (node) => Plot.of(node).show(line, names, label) }),
+    lost ? h("p", { class: "muted" }, `${counted(lost, "request")} found no node, and ${lost === 1 ? "is" : "are"} only in the table.`) : null,
+    requests(state, line, names, id),
   );
 }
 
 function legend(line) {
-  const entries = line.lower_bound_s === null ? LEGEND : [...LEGEND, ["bound", `no schedule ends before ${seconds(line.lower_bound_s)}`]];
+  const isThere = { load: line.bars.some((bar) => bar.load_s > 0), failed: line.bars.some((bar) => !["done", "running"].includes(bar.end)) };
+  const entries = Object.entries(WORDS).filter(([kind]) => isThere[kind] ?? true);
+  entries.push(["end", line.isGrowing ? "now" : "end of the run"]);
+  if (line.lower_bound_s !== null) entries.push(["bound", `no schedule ends before ${seconds(line.lower_bound_s)}`]);
   return h("ul", { class: "legend" }, entries.map(([kind, text]) => h("li", { key: kind }, h("span", { class: `swatch ${kind}`, "aria-hidden": "true" }), text)));
 }
 
@@ -40,8 +44,7 @@ const COLUMNS = ["request", "node", "slot", "wave", "came", "sent", "first byte"
 );
 
 /** Made only once it is opened: thousands of rows take their time. */
-function requests(state, report) {
-  const run = report.run.run;
+function requests(state, line, names, run) {
   const shown = (state.rows ??= {});
   const ontoggle = (event) => {
     shown[run] = event.target.open ? (shown[run] ?? ROWS) : 0;
@@ -52,7 +55,7 @@ function requests(state, report) {
     state.redraw();
   };
   const count = shown[run] ?? 0;
-  const rows = count ? rowsOf(report) : [];
+  const rows = count ? rowsOf(line, names) : [];
   return h(
     "details",
     { ontoggle },
@@ -62,7 +65,7 @@ function requests(state, report) {
   );
 }
 
-function rowsOf({ timeline: line, names }) {
+function rowsOf(line, names) {
   const placed = line.bars.map((bar) => {
     const lane = line.lanes[bar.lane];
     const first = bar.first_byte_s === null ? "none" : seconds(bar.first_byte_s);

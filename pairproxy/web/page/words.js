@@ -37,6 +37,10 @@ export const plain = (text) => String(text).replace(UNSEEN, " ").trim() || "(no 
 /** The same, apart from the writing direction of what stands around it. */
 export const name = (text) => h("bdi", {}, plain(text));
 
+/** A sentence of ours, in which `this` is a command, a setting or a name to type. */
+export const prose = (text) =>
+  plain(text).split(/`([^`]+)`/).map((part, index) => (index % 2 ? h("code", {}, part) : part));
+
 /** {done: 4, failed: 1} as "4 done, 1 failed", in the order of the words. */
 export const outcomes = (counts) =>
   Object.keys(counts).sort().map((outcome) => `${counts[outcome]} ${outcome}`).join(", ") || "none";

@@ -1,0 +1,55 @@
+// The timeline of a run that goes on: what ended, as the report has it, and what runs and waits, as the status does.
+
+const EARLY_S = 0.1; // a slot is heard to be free a little after its next request was sent
+
+/** A timeline like the report's; bars of what runs end now, as "running". `report` is null, or the run's own. */
+export function growing(status, report) {
+  const run = status.current_run;
+  const now = run.age_s;
+  const ended = report?.timeline;
+  const lanes = [...(ended?.lanes ?? [])];
+  const bars = [...(ended?.bars ?? [])];
+  const lasts = lanes.map(() => ({ at: 0, waves: 0 }));
+  for (const bar of bars) {
+    const last = lasts[bar.lane];
+    last.at = Math.max(last.at, bar.ended_s);
+    last.waves = Math.max(last.waves, bar.wave);
+  }
+  const seen = new Set(bars.map((bar) => `${bar.request} ${bar.attempt}`));
+  for (const one of status.running) {
+    if (one.run !== run.run || one.node === null || seen.has(`${one.request} ${one.attempt}`)) continue;
+    const sent = Math.max(0, now - one.age_s);
+    let lane = lanes.findIndex((is, index) => is.node === one.node && is.engine === one.engine && lasts[index].at <= sent + EARLY_S);
+    if (lane < 0) {
+      const slots = lanes.filter((is) => is.node === one.node && is.engine === one.engine).length;
+      lane = lanes.push({ node: one.node, engine: one.engine, slot: slots + 1 }) - 1;
+      lasts.push({ at: 0, waves: 0 });
+    }
+    lasts[lane].at = Infinity;
+    bars.push(barOf(one, lane, lasts[lane].waves + 1, sent, now));
+  }
+  const waiting = status.waiting
+    .filter((one) => one.run === run.run)
+    .map((one) => ({ request: one.request, model: one.model, waiting_s: Math.max(0, now - one.age_s), ended_s: now, outcome: "waiting" }));
+  const line = { makespan_s: now, lower_bound_s: null, lanes, bars, unplaced: [...(ended?.unplaced ?? []), ...waiting], isGrowing: true };
+  return { ...inOrder(line), waves: Math.max(0, ...lasts.map((last) => last.waves)) };
+}
+
+function barOf(one, lane, wave, sent, now) {
+  const came = Math.max(0, sent - one.queue_s);
+  const first = one.ttft_s === null ? null : Math.min(Math.max(came + one.ttft_s, sent), now);
+  const times = { waiting_s: came, dispatched_s: sent, first_byte_s: first, ended_s: now };
+  return { request: one.request, attempt: one.attempt, lane, wave, model: one.model, ...times, end: "running", load_s: 0 };
+}
+
+/** The lanes of a node beside each other: by node, then engine, then slot. */
+function inOrder(line) {
+  const sorted = line.lanes
+    .map((lane, index) => ({ lane, index }))
+    .sort((one, other) => compare(one.lane.node, other.lane.node) || compare(one.lane.engine, other.lane.engine) || one.lane.slot - other.lane.slot);
+  const places = [];
+  sorted.forEach(({ index }, place) => (places[index] = place));
+  return { ...line, lanes: sorted.map(({ lane }) => lane), bars: line.bars.map((bar) => ({ ...bar, lane: places[bar.lane] })) };
+}
+
+const compare = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
