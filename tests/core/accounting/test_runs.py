@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairproxy.core.accounting.ledger import RequestRecord
-from pairproxy.core.accounting.runs import IDLE_GAP_S, Run, group_runs
-from tests.core.accounting.conversation import B, served
+from pairproxy.core.accounting.open_requests import OpenRequest
+from pairproxy.core.accounting.runs import IDLE_GAP_S, Run, group_all, group_runs
+from tests.core.accounting.conversation import B, asked, served
 
 
 def ids(runs: tuple[Run, ...]) -> list[list[str]]:
@@ -123,3 +124,49 @@ def test_every_record_is_in_one_run(some: list[RequestRecord]) -> None:
         )
         for before, after in pairwise(own):
             assert after.started_at - before.ended_at > IDLE_GAP_S
+
+
+def test_what_is_open_holds_a_run_together_and_gives_it_its_name() -> None:
+    """The first request still runs, and short ones came and went: it is one run, by the id of the first."""
+    opened = OpenRequest(asked("first"), 0.0)
+    ended = [served("x", 1.0, 1.0, 2.0), served("y", 60.0, 60.0, 61.0)]
+    (group,) = group_all(ended, [opened])
+    assert (group.id, group.name, group.started_at) == ("first", None, 0.0)
+    assert group.run == Run("first", None, tuple(ended))
+    assert group.open == (opened,)
+    assert ids(group_runs(ended)) == [["x"], ["y"]]
+    (alone,) = group_all([], [opened])
+    assert alone.run is None
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(0.0, 200.0), st.floats(0.01, 80.0), st.sampled_from(["one", "two"]), st.booleans()
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    st.floats(0.0, 300.0),
+)
+def test_a_run_keeps_its_id_from_its_first_request_to_its_end(
+    requests: list[tuple[float, float, str, bool]], now: float
+) -> None:
+    """At any moment the requests that arrived are grouped as they will be when all has ended."""
+    records = [
+        served(
+            f"r{number}", arrived, arrived, arrived + lasts, client=client, run="job" if is_named else None
+        )
+        for number, (arrived, lasts, client, is_named) in enumerate(requests)
+    ]
+    final = {one.id: run.id for run in group_runs(records) for one in run.records}
+    opened = [
+        OpenRequest(asked(one.id, client=one.client, run=one.run), one.arrived_at)
+        for one in records
+        if one.arrived_at <= now < one.ended_at
+    ]
+    ended = [one for one in records if one.ended_at <= now]
+    groups = group_all(ended, opened)
+    assert {one.id: group.id for group in groups for one in (*group.ended, *group.open)} == {
+        one.id: final[one.id] for one in (*ended, *opened)
+    }
