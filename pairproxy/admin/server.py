@@ -142,8 +142,8 @@ class AdminPort(Port):
         document = await self._reckoned(encoded)
         if document is None:
             raise NotRemembered(
-                "There is no run of this name in the daemon's memory."
-                " `pairproxy report` without --run shows the last one."
+                "There is no run of this name in the daemon's memory or history."
+                " `pairproxy report --all` lists those there are."
             )
         return answer(msgspec.Raw(document))
 

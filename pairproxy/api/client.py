@@ -10,6 +10,7 @@ import msgspec
 
 from pairproxy.api.advice import AdviceReport
 from pairproxy.api.models import ModelMatrix
+from pairproxy.api.runs import Runs
 from pairproxy.api.schema import DaemonFile, Explanation, Report, SettingsReread, Status, TrustChanged
 from pairproxy.core.errors import PairproxyError
 
@@ -70,6 +71,12 @@ def get_advice(home: Path, run: str | None = None) -> AdviceReport:
     """Fetch /advice: on the last run, or on the named one. Raises NoDaemon, PairproxyError."""
     path = "/advice" if run is None else f"/advice?{urlencode({'run': run})}"
     return _get(home, path, AdviceReport, lambda advice, node: advice.node == node)
+
+
+def get_runs(home: Path, since_unix: float, limit: int) -> Runs:
+    """Fetch /runs: the last ``limit`` that started then or later. Raises NoDaemon, PairproxyError."""
+    path = f"/runs?{urlencode({'since': since_unix, 'limit': limit})}"
+    return _get(home, path, Runs, lambda runs, node: runs.node == node)
 
 
 def trust_changed(home: Path) -> bool:

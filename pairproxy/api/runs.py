@@ -28,3 +28,12 @@ class Runs(msgspec.Struct, frozen=True):
     runs: tuple[RunSummary, ...]
     has_more: bool = False
     problem: str | None = None
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """What `pairproxy report --export FILE --json` prints: what was written, and where."""
+
+    file: str
+    format: str  # jsonl or csv
+    runs: int
+    requests: int

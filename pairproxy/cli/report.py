@@ -1,5 +1,6 @@
 """pairproxy report: what the last run achieved, next to its bounds."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,16 +16,48 @@ def report(
     run: Annotated[
         str | None, typer.Option(help="A run's name (header X-Pairproxy-Run). Default: the last.")
     ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(help="The runs since then as a table: 30m, 6h, 1d, 2w, or a date like 2026-11-01."),
+    ] = None,
+    all_runs: Annotated[bool, typer.Option("--all", help="All runs that are kept, as a table.")] = False,
+    export: Annotated[
+        Path | None,
+        typer.Option(help="Write their requests to FILE.jsonl or FILE.csv (with --since, --run or all)."),
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help="jsonl or csv, for --export, or to print it instead.")
+    ] = None,
+    svg: Annotated[
+        Path | None,
+        typer.Option(help="Write its timeline to FILE as a picture; one that is there is replaced."),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(help="Write all of it to FILE, a page that needs no network; replaced as well."),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--from", help="What `pairproxy report --json` printed, instead of the daemon."),
+    ] = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Show the speedup of a run next to its bounds, and which node did what.
+    """Show a run: who did what and when, its speedup next to its bounds, what limited it and what would help.
 
-    Examples: `pairproxy report`, `pairproxy report --run nightly --json`. `pairproxy explain` takes the ids.
+    Examples: `pairproxy report`, `pairproxy report --run nightly --json`, `pairproxy report --since 1d`,
+    `pairproxy report --all --export runs.csv`. `pairproxy explain` takes the ids.
     """
-    from pairproxy.api.client import get_report
+    from pairproxy.cli.report_history import Back, look_back
+    from pairproxy.cli.report_pictures import read_report, write_pictures
 
-    found = get_report(home_or_default(home), run, with_recording=as_json)
+    place = home_or_default(home)
+    if since is not None or all_runs or export is not None or form is not None:
+        look_back(place, Back(run, since, export, form), as_json=as_json)
+        return
+    found = _fetch(place, run, with_recording=as_json) if file is None else read_report(file)
+    if svg is not None or html is not None:
+        write_pictures(found, svg, html)
     if as_json:
         import msgspec
 
@@ -33,8 +66,23 @@ def report(
     show(found)
 
 
+def _fetch(home: Path, run: str | None, *, with_recording: bool) -> "Report":
+    """From the daemon; a named run also from disk, where no daemon runs."""
+    from pairproxy.api.client import NoDaemon, get_report
+    from pairproxy.cli.report_history import stored_report
+
+    try:
+        return get_report(home, run, with_recording=with_recording)
+    except NoDaemon:
+        found = None if run is None else stored_report(home, run, with_recording=with_recording)
+        if found is None:
+            raise
+        return found
+
+
 def show(found: "Report") -> None:
     """Print one run."""
+    from pairproxy.cli.report_pictures import show_timeline
     from pairproxy.cli.report_text import NOTHING, TITLES, lines, rows
 
     out = console()
@@ -42,5 +90,6 @@ def show(found: "Report") -> None:
         out.print(NOTHING, markup=False)
         return
     show_table(out, TITLES, rows(found, found.run), frozenset(("node",)))
+    show_timeline(out, found)
     for line in lines(found, found.run):
         out.print(line, markup=False)

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+
 from pairproxy.api.runs import RunSummary
 from pairproxy.core.accounting.bounds import waves_bound
 from pairproxy.core.accounting.records import RequestRecord
@@ -89,21 +91,37 @@ class KeptRun:
         """The run in one line: with its report's numbers, if that is of all its requests."""
         report = self.whole_report
         slots = max(sum(self.slots.values()), 1)
-        return RunSummary(
+        summary = RunSummary(
             run=self.run.id,
             name=self.run.name,
             started_unix=self.started_unix,
             makespan_s=self.ended_at - self.started_at,
             requests=self.requests,
             outcomes=dict(self.outcomes),
-            nodes=len(self.slots) if report is None else len(report.per_node),
-            slots=slots if report is None else report.slots,
-            bound_waves=waves_bound(self.requests, slots) if report is None else report.bound_waves,
-            bound_provable=None if report is None else report.bound_provable,
-            speedup=None if report is None else report.speedup,
-            efficiency=None if report is None else report.efficiency,
+            nodes=len(self.slots),
+            slots=slots,
+            bound_waves=waves_bound(self.requests, slots),
+            bound_provable=None,
+            speedup=None,
+            efficiency=None,
             output_tokens=self.output_tokens,
         )
+        return summary if report is None else told_by(summary, report)
+
+
+def told_by(summary: RunSummary, report: RunReport) -> RunSummary:
+    """A run in one line, with the numbers that its report has."""
+    return msgspec.structs.replace(
+        summary,
+        makespan_s=report.makespan_s,
+        outcomes=report.outcomes,
+        nodes=len(report.per_node),
+        slots=report.slots,
+        bound_waves=report.bound_waves,
+        bound_provable=report.bound_provable,
+        speedup=report.speedup,
+        efficiency=report.efficiency,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,14 @@ from pairproxy.api.reports import report_of
 from pairproxy.api.runs import RunSummary
 from pairproxy.api.schema import Report
 from pairproxy.core.accounting.records import RequestRecord
-from pairproxy.core.accounting.report import RunReport, report_run
+from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.accounting.runs import Run
 from pairproxy.core.errors import StoreError
 from pairproxy.core.models import Decision, NodeId
 from pairproxy.core.whatif.recording import Recording
 from pairproxy.history import faults, schema
 from pairproxy.history.changes import NodeChange
+from pairproxy.history.rebuilding import without_speeds
 from pairproxy.history.rows import COLUMNS, decision_of, record_of
 
 BUSY_S = 2.0  # for who writes
@@ -41,21 +42,50 @@ class StoredRun(NamedTuple):
     summary: RunSummary
 
 
+class StoredRequest(NamedTuple):
+    """One request as it stands in the file; ``run`` is the number of its run, None: a guest's."""
+
+    number: int
+    run: int | None
+    ended_unix: float
+    record: RequestRecord
+
+
 class Past:
     """history.db of one home. Every method opens and closes it; all raise StoreError with a sentence."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def runs(self, since_unix: float, limit: int) -> list[StoredRun]:
-        """Those that started then or later, the latest first."""
+    def runs(self, since_unix: float, limit: int, name: str | None = None) -> list[StoredRun]:
+        """Those that started then or later (of this name, or with this id), the latest first."""
         with self._opened() as connection:
             rows = connection.execute(
-                "SELECT number, summary FROM runs WHERE started_unix >= ?"
+                "SELECT number, summary FROM runs WHERE started_unix >= ? AND (? IS NULL OR ? IN (name, run))"
                 " ORDER BY started_unix DESC, number DESC LIMIT ?",
-                (since_unix, limit),
+                (since_unix, name, name, limit),
             ).fetchall()
         return [StoredRun(number, _summary(told)) for number, told in rows]
+
+    def node(self) -> NodeId:
+        """Whose history it is."""
+        with self._opened() as connection:
+            row = connection.execute("SELECT node FROM lives ORDER BY life DESC LIMIT 1").fetchone()
+        return NodeId(row[0] if row else "")
+
+    def names(self) -> dict[str, str]:
+        """What each node was called last."""
+        found: dict[str, str] = {}
+        with self._opened() as connection:
+            for (told,) in connection.execute("SELECT DISTINCT names FROM runs ORDER BY number"):
+                found |= msgspec.json.decode(told, type=dict[str, str])
+        return found
+
+    def count(self, since_unix: float) -> int:
+        """How many requests ended then or later."""
+        with self._opened() as connection:
+            row = connection.execute("SELECT COUNT(*) FROM requests WHERE ended_unix >= ?", (since_unix,))
+            return int(row.fetchone()[0])
 
     def numbers(self, name: str) -> list[int]:
         """The numbers of the runs of this name, or else with this id, the earliest first."""
@@ -96,22 +126,29 @@ class Past:
             recording=_recording(recording) if with_recording and recording else None,
         )
 
-    def records(self, run: int | None, limit: int | None = None) -> list[RequestRecord]:
+    def requests(self, since_unix: float, run: int | None = None) -> Iterator[StoredRequest]:
+        """Requests that ended then or later, of one run or of all and of guests, the earliest end first."""
+        where, values = ("ended_unix >= ?", [since_unix]) if run is None else ("in_run = ?", [run])
+        for page in self._pages(where, values):
+            yield from page
+
+    def records(self, run: int, limit: int | None = None) -> list[RequestRecord]:
         """The requests of a run, the last ``limit`` of them, with their decisions as far as they are kept."""
         found: list[RequestRecord] = []
-        for page in self.pages("in_run = ?", (run,), is_backwards=True):
-            found += [record for _, record in page]
+        for page in self._pages("in_run = ?", (run,), is_backwards=True):
+            found += [one.record for one in page]
             if limit is not None and len(found) >= limit:
                 return found[:limit]
         return found
 
-    def pages(
+    def _pages(
         self, where: str, values: Sequence[Any], *, is_backwards: bool = False
-    ) -> Iterator[list[tuple[float, RequestRecord]]]:
-        """Requests (when each ended, in seconds of the epoch, and its record), by number, in pages."""
+    ) -> Iterator[list[StoredRequest]]:
+        """Requests by number, in pages; those whose run is about to go are left out."""
+        where = f"({where}) AND (in_run IS NULL OR in_run IN (SELECT number FROM runs))"  # noqa: S608
         last, sign, order = (2**62, "<", "DESC") if is_backwards else (-1, ">", "ASC")
         statement = (
-            f"SELECT {', '.join(COLUMNS)} FROM requests WHERE ({where}) AND number {sign} ?"  # noqa: S608 ours
+            f"SELECT {', '.join(COLUMNS)}, in_run FROM requests WHERE {where} AND number {sign} ?"  # noqa: S608 ours
             f" ORDER BY number {order} LIMIT {PAGE}"
         )
         while True:
@@ -119,9 +156,9 @@ class Past:
                 rows = connection.execute(statement, (*values, last)).fetchall()
                 decided = _decisions(connection, [row[0] for row in rows])
             yield [
-                (row[COLUMNS.index("ended_unix")], record)
+                StoredRequest(row[0], row[-1], row[COLUMNS.index("ended_unix")], record)
                 for row in rows
-                if (record := _record(row, decided.get(row[0], {}))) is not None
+                if (record := _record(row[:-1], decided.get(row[0], {}))) is not None
             ]
             if len(rows) < PAGE:
                 return
@@ -197,12 +234,11 @@ def _report(run: Run, told: str | None, requests: int, gone: int) -> RunReport:
             report = msgspec.json.decode(told, type=RunReport)
             if report.requests == requests:
                 return report
-    notes = ["Put together from its requests: the speeds of the nodes at that time are not known."]
+    report, notes = without_speeds(run), []
     if gone:
         notes.append(f"{gone} of its oldest requests were let go of, to keep within history.keep_bytes.")
     elif len(run.records) < requests:
         notes.append(f"Only the last {len(run.records)} of its {requests} requests are looked at.")
-    report = report_run(run, {}, None)
     return replace(report, notes=(*report.notes, *notes))
 
 

@@ -3,13 +3,19 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 
+from pairproxy.api.runs import RunSummary
 from pairproxy.core.accounting.records import RequestRecord
-from pairproxy.history.keeping import Mark, RunBook, Settled
+from pairproxy.core.accounting.report import RunReport, report_run
+from pairproxy.core.accounting.runs import Run
+from pairproxy.history.keeping import Mark, RunBook, Settled, told_by
 from pairproxy.history.rows import COLUMNS, record_of
 
+NO_SPEEDS = "Put together from its requests: the speeds of the nodes at that time are not known."
+MOST_REPORTS = 20  # a kill leaves the last run or two without one; a file of an older version all
 MOST = 20_000  # requests of one life, the last ones: some 20 MB for a second; a kill leaves those of seconds
 
 
@@ -25,6 +31,46 @@ def rebuild(connection: sqlite3.Connection) -> Counter[str]:
         _write(connection, life, found)
         made.update(requests=len(found.joined), runs=len(found.grown))
     return made
+
+
+def reckon(connection: sqlite3.Connection) -> int:
+    """Make the reports that a killed daemon did not, of the last MOST_REPORTS such runs; returns how many.
+
+    Without speeds, which nobody knows any more: it claims no speedup. Raises sqlite3.Error.
+    """
+    rows = connection.execute(
+        "SELECT number, run, name, summary FROM runs WHERE report IS NULL AND requests_gone = 0"
+        " ORDER BY number DESC LIMIT ?",
+        (MOST_REPORTS,),
+    ).fetchall()
+    made = 0
+    for number, run, name, told in rows:
+        summary = msgspec.json.decode(told, type=RunSummary)
+        if summary.requests > MOST:
+            continue
+        found = connection.execute(
+            f"SELECT {', '.join(COLUMNS)} FROM requests WHERE in_run = ?",  # noqa: S608 ours
+            (number,),
+        ).fetchall()
+        records = sorted(_records(found), key=lambda one: one.arrived_at)
+        if len(records) == summary.requests:
+            report = without_speeds(Run(run, name, tuple(records)))
+            connection.execute(
+                "UPDATE runs SET report = ?, summary = ? WHERE number = ?",
+                (_json(report), _json(told_by(summary, report)), number),
+            )
+            made += 1
+    return made
+
+
+def without_speeds(run: Run) -> RunReport:
+    """What can be said of a run whose nodes' speeds nobody knows any more."""
+    report = report_run(run, {}, None)
+    return replace(report, notes=(*report.notes, NO_SPEEDS))
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _grouped(connection: sqlite3.Connection, life: int) -> Settled:
@@ -43,7 +89,7 @@ def _grouped(connection: sqlite3.Connection, life: int) -> Settled:
 def _records(rows: list[tuple[object, ...]]) -> Iterator[RequestRecord]:
     for row in rows:
         try:
-            yield record_of(row[:-1])
+            yield record_of(row[: len(COLUMNS)])
         except (msgspec.MsgspecError, ValueError):  # of a version that knew other words
             continue
 
@@ -66,7 +112,7 @@ def _write(connection: sqlite3.Connection, life: int, found: Settled) -> None:
             [
                 (
                     one.number, life, one.run.id, one.run.name, one.started_at, one.started_unix,
-                    one.ended_unix, msgspec.json.encode(one.summary()).decode(),
+                    one.ended_unix, _json(one.summary()),
                 )
                 for one in found.grown
             ],

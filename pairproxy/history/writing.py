@@ -25,7 +25,7 @@ from pairproxy.history import faults
 from pairproxy.history.changes import Changes, NodeChange
 from pairproxy.history.keeping import Mark, RunBook
 from pairproxy.history.reading import Past
-from pairproxy.history.rebuilding import rebuild
+from pairproxy.history.rebuilding import rebuild, reckon
 from pairproxy.history.store import FILE, Batch, Broken, Ended, Newer, Store
 from pairproxy.history.trimming import files_of
 
@@ -253,7 +253,9 @@ class History:
                 for file in files_of(self.path):
                     file.unlink(missing_ok=True)
             else:
-                rebuild(self._store.open())
+                connection = self._store.open()
+                rebuild(connection)
+                reckon(connection)
         except (sqlite3.Error, StoreError, OSError):
             pass  # the first batch meets it again, and tells
 
