@@ -39,11 +39,11 @@ class Trial:
         return self.gain(base) >= LEAST_GAIN
 
     def effect(self, base: "Trial") -> str:
-        """What it changes, in words: the run, or a request where that gains more."""
+        """What it changes, in words: the run, or a request where only that gains."""
         of_run = 1.0 - self.makespan_s / base.makespan_s
         if abs(of_run) < UNSEEN and abs(self.gain(base)) < UNSEEN:
             return "the run would end no sooner"
-        if self.gain(base) > max(of_run, UNSEEN):
+        if of_run < LEAST_GAIN <= self.gain(base):
             return f"a request would take {change(base.latency_s, self.latency_s)} on average"
         return f"the run would end in {change(base.makespan_s, self.makespan_s)}"
 
