@@ -7,6 +7,7 @@ import ipaddress
 import os
 from pathlib import Path
 from typing import Annotated, Literal, get_args
+from urllib.parse import urlsplit
 
 import msgspec
 import platformdirs
@@ -146,6 +147,12 @@ class LogSettings(Section, frozen=True):
     format: LogFormat = "text"  # for people; json: an object a line, for programs that collect logs
 
 
+class TracingSettings(Section, frozen=True):
+    """[tracing]: spans of requests and attempts for OpenTelemetry; needs `pairproxy[tracing]`."""
+
+    endpoint: str = ""  # of a collector (OTLP over HTTP), http://127.0.0.1:4318; "": none is told
+
+
 class DebugSettings(Section, frozen=True):
     """[debug]: for looking inside."""
 
@@ -163,6 +170,7 @@ class Settings(Section, frozen=True):
     history: HistorySettings = HistorySettings()
     limits: Limits = Limits()
     log: LogSettings = LogSettings()
+    tracing: TracingSettings = TracingSettings()
     debug: DebugSettings = DebugSettings()
 
     def rules(self) -> Rules:
@@ -202,6 +210,17 @@ def parse_listen(text: str, key: str) -> tuple[str, int]:
     if not separator or not port.isdigit() or int(port) > 65535 or not host:
         raise ConfigError(f"{key} = {text!r} is not host:port, for example 127.0.0.1:11434.")
     return host.strip("[]"), int(port)
+
+
+def check_endpoint(text: str, key: str) -> None:
+    """Raises ConfigError naming ``key`` unless a text is a URL; does not repeat it: some hold keys."""
+    try:
+        parts = urlsplit(text)
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_url = False
+    if not is_url or not text.isprintable() or " " in text:
+        raise ConfigError(f"{key} is not a URL like http://127.0.0.1:4318.")
 
 
 def is_loopback(host: str) -> bool:

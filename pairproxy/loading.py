@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from pairproxy.config import ENGINE_KINDS, EngineSettings, Section, Settings, parse_listen
+from pairproxy.config import ENGINE_KINDS, EngineSettings, Section, Settings, check_endpoint, parse_listen
 from pairproxy.core.errors import ConfigError
 from pairproxy.core.policies import POLICIES
 
@@ -55,6 +55,8 @@ def _refuse_no_places(settings: Settings) -> None:
     """Ports are opened at the next start: a fault in one must not wait until then (`pairproxy reload`)."""
     parse_listen(settings.peers.listen, "peers.listen")
     parse_listen(settings.admin.listen, "admin.listen")
+    if settings.tracing.endpoint:
+        check_endpoint(settings.tracing.endpoint, "tracing.endpoint")
     for entry in settings.engines:
         if entry.listen:  # "": no client port
             parse_listen(entry.listen, "engines.listen")

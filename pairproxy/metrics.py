@@ -12,7 +12,7 @@ from those that a peer sent ("peer"), which that peer counts as well: sums over 
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
@@ -39,18 +39,25 @@ class Metrics:
         self,
         now: Callable[[], Status],
         last_run: Callable[[], Callable[[], RunReport | None]],
+        spans: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
-        """``now``: the status without its last run. ``last_run``: what reckons that, in any thread."""
+        """``now``: the status without its last run. ``last_run``: what reckons that, in any thread.
+
+        ``spans``: how many spans of traces were sent and lost, as "sent" and "lost".
+        """
         self.totals = Totals()
         self._now = now
         self._last_run = last_run
+        self._spans = spans
         self._run: RunReport | None = None
         self._reckoning: asyncio.Future[RunReport | None] | None = None
 
     async def page(self, request: web.BaseRequest) -> web.StreamResponse:
         """GET /metrics."""
         await self._reckon()
-        text, kind = expose(self._now(), self._run, self.totals, request.headers.get("Accept", ""))
+        text, kind = expose(
+            self._now(), self._run, self.totals, self._spans(), request.headers.get("Accept", "")
+        )
         fields = {"Content-Type": kind, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
         return web.Response(body=text, headers=fields)
 
@@ -63,10 +70,17 @@ class Metrics:
             self._run, self._reckoning = self._reckoning.result(), None
 
 
-def expose(status: Status, run: RunReport | None, totals: Totals, accept: str = "") -> Text:
+def expose(
+    status: Status, run: RunReport | None, totals: Totals, spans: Mapping[str, int], accept: str = ""
+) -> Text:
     """All metrics, in the format that ``accept`` (the header) asks for."""
     registry = CollectorRegistry()
     registry.register(_Now([*_node_gauges(status), *_gauges(status), *_run_gauges(run), *_counted(totals)]))
+    sent = _counter(
+        "spans", "Spans of traces that a collector took, and those that were lost (docs/watching.md).",
+        ["result"], (((result,), count) for result, count in spans.items()),
+    )  # fmt: skip
+    registry.register(_Now([sent]))
     ProcessCollector(registry=registry)  # memory, CPU and descriptors, on Linux
     encode, kind = choose_encoder(accept)
     return encode(registry), kind

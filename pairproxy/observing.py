@@ -7,6 +7,7 @@
 Nothing here decides anything: whoever fails here must not harm a request.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
@@ -36,6 +37,7 @@ from pairproxy.peers.book import PeerBook
 from pairproxy.peers.restarting import restarting
 from pairproxy.proxy.gate import Gate
 from pairproxy.request_log import RequestLog
+from pairproxy.tracing import Tracing
 from pairproxy.web.serving import page_handlers
 
 
@@ -72,9 +74,11 @@ class Observing:
         dispatcher.listen(self._live.heard)
         self._advising = Advising(scheduler, self._ledger, book, dispatcher.now, loop_lag)
         self._advising.name = name
-        self._metrics = Metrics(self._view.present, self._view.last_run)
+        self._tracing = Tracing(settings.tracing.endpoint, os.environ, scheduler.own, dispatcher.now)
+        self._metrics = Metrics(self._view.present, self._view.last_run, self._tracing.counts)
         self._ended.follow(self._metrics.totals.hear)
         self._ended.follow(RequestLog(self._view.name_of).hear)
+        self._ended.follow(self._tracing.hear)
         self._history = History(
             home, settings.history, scheduler.own, (dispatcher.now, wall), lambda: self._ledger.records,
             lambda: scheduler.places(dispatcher.now()), self._view.recorded, self._view.names,
@@ -85,6 +89,7 @@ class Observing:
 
     def start(self, spawn: Spawn, stack: AsyncExitStack) -> None:
         """Begin what goes on beside the requests; what it holds is given back by ``stack``."""
+        stack.push_async_callback(self._tracing.stop)
         stack.push_async_callback(self._history.close)
         spawn("history", restarting("history", self._history.run))
         spawn("live view", restarting("the live view", self._live.run))

@@ -52,7 +52,7 @@ def some_totals() -> Totals:
 
 def exposed(status: Status = STATUS, run: RunReport | None = REPORT, totals: Totals | None = None) -> str:
     """The text of a scrape."""
-    return expose(status, run, totals or some_totals())[0].decode()
+    return expose(status, run, totals or some_totals(), {"sent": 3, "lost": 1})[0].decode()
 
 
 def samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -124,6 +124,7 @@ def test_counters_count() -> None:
     assert found["pairproxy_requests_total", labels] == 1
     assert found["pairproxy_refusals_total", (("reason", "QueueFull"),)] == 1
     assert found["pairproxy_tokens_total", (("kind", "cached"), ("node", "a-"), ("origin", "here"))] == 5
+    assert found["pairproxy_spans_total", (("result", "lost"),)] == 1
     assert found["pairproxy_prefix_hit_ratio", (("node", "a-"),)] == 0.5
     buckets = {
         labels[0][1]: value
@@ -137,7 +138,7 @@ def test_counters_count() -> None:
 
 def test_open_metrics_where_it_is_asked_for() -> None:
     """Both formats are read by the library's own parsers, and say the same."""
-    text, kind = expose(STATUS, REPORT, some_totals(), OPEN_METRICS)
+    text, kind = expose(STATUS, REPORT, some_totals(), {"sent": 3, "lost": 1}, OPEN_METRICS)
     assert kind.startswith("application/openmetrics-text; version=1.0.0")
     open_samples = {
         (one.name, tuple(sorted(one.labels.items()))): one.value
@@ -147,7 +148,7 @@ def test_open_metrics_where_it_is_asked_for() -> None:
     plain_samples = samples(exposed())
     ours = {key: value for key, value in plain_samples.items() if key[0].startswith("pairproxy_")}
     assert ours.items() <= open_samples.items()
-    assert expose(STATUS, REPORT, some_totals())[1] == "text/plain; version=0.0.4; charset=utf-8"
+    assert expose(STATUS, REPORT, some_totals(), {})[1] == "text/plain; version=0.0.4; charset=utf-8"
 
 
 def test_a_name_cannot_spoil_the_text() -> None:

@@ -145,6 +145,7 @@ class Request:
     outline: Outline | None = None  # of a prompt that is long enough to be worth a cache
     coding: str = ""  # how its body is encoded ("gzip"); engines differ in which of them they read
     begun: Replica | None = None  # what wrote the beginning of its reply, and only the same goes on with it
+    trace: str = ""  # the W3C traceparent it came with, checked (proxy.headers); "": none
 
 
 @dataclass(frozen=True, slots=True)

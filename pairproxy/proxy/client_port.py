@@ -145,6 +145,7 @@ class ClientPort(Port):
             client=request.remote or "",
             run=_name(fields, headers.RUN) or None,
             chain=_name(fields, headers.CHAIN),
+            trace=headers.trace_of(fields.getall(headers.TRACE, [])),
             stays=_OLD_CLIENT if request.version < (1, 1) else read.stays,
             local_only=("Origin" in fields and self._rules is cors.Rules.KEPT)
             or fields.get(headers.LOCAL, "").lower() == "true",
@@ -163,6 +164,7 @@ class ClientPort(Port):
                 (headers.REQUEST, attempt.id.request),
                 (headers.ATTEMPT, str(attempt.id.number)),
                 (headers.ENGINE, attempt.place.engine),
+                *headers.on_trace(attempt.request.trace),
             )
             return Outgoing("POST", target, headers.to_peer(raw, content, own), content)
         return self._to_engine(request, body, body_for(attempt, content), target)

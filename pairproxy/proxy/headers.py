@@ -1,6 +1,7 @@
 """Which headers go on. Towards this node's engine all but hop-by-hop; between nodes an allow-list."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
 Headers = tuple[tuple[bytes, bytes], ...]
 """Raw (name, value) pairs in the order and spelling they came in."""
@@ -48,6 +49,8 @@ ATTEMPTS = "X-Pairproxy-Attempts"
 QUEUE = "X-Pairproxy-Queue-Seconds"
 REFUSED = "X-Pairproxy-Refused"
 PROTOCOL = "X-Pairproxy-Protocol"
+TRACE = "traceparent"
+_TRACE = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)
 
 
 def to_engine(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
@@ -106,6 +109,24 @@ def with_length(headers: Headers, body: bytes) -> Headers:
     """The headers of a body that is not the client's any more: its size is told anew, where it was told."""
     size = b"%d" % len(body)
     return tuple((name, size if name.lower() == b"content-length" else value) for name, value in headers)
+
+
+def trace_of(values: Sequence[str]) -> str:
+    """The traceparent of a request, written as version 00; "" where there is none that can be read.
+
+    ``values``: all of its headers of that name. The rules are those of W3C Trace Context, section 3.2.
+    """
+    match = _TRACE.fullmatch(values[0].strip(" \t")) if len(values) == 1 else None
+    if match is None:
+        return ""
+    version, trace, parent, flags, more = match.groups()
+    is_valid = version != "ff" and int(trace, 16) and int(parent, 16) and not (version == "00" and more)
+    return f"00-{trace}-{parent}-{int(flags, 16) & 1:02}" if is_valid else ""
+
+
+def on_trace(trace: str) -> tuple[tuple[str, str], ...]:
+    """The header that tells a peer, or its engine, of which trace a request is."""
+    return ((TRACE, trace),) if trace else ()
 
 
 def first(headers: Iterable[tuple[bytes, bytes]], name: str) -> str | None:

@@ -217,7 +217,8 @@ class PeerPort(Port):
         async with aclosing(self._dispatcher.attempts(asked)) as attempts:
             async for attempt in attempts:
                 async with attempt:
-                    own = (("Host", self._authority_of(attempt.place.engine)),)
+                    host = ("Host", self._authority_of(attempt.place.engine))
+                    own = (host, *headers.on_trace(asked.trace))
                     content = body_for(attempt, given.body)
                     fields = headers.to_peer(given.fields, content, own)
                     outgoing = Outgoing("POST", given.target, fields, content)
@@ -257,5 +258,6 @@ class PeerPort(Port):
         if is_excessive(read, body):
             raise BadRequest("The request asks for more than this node gives to others.")
         engine = EngineId(fields.get(headers.ENGINE, "")[:64])
-        asked = replace(read, client=peer, origin=peer, engine=engine)
+        trace = headers.trace_of(fields.getall(headers.TRACE, []))
+        asked = replace(read, client=peer, origin=peer, engine=engine, trace=trace)
         return asked, _Given(request.raw_path, raw, body)

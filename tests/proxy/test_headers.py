@@ -1,6 +1,10 @@
 """Which headers go on, towards whom."""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pairproxy.proxy import headers
 
@@ -106,3 +110,42 @@ def test_a_list_that_is_made_anew_has_neither_conditions_nor_the_old_ones_marks(
         "Content-Type: a/b", "Content-Length: 3", 'ETag: "1"', "Transfer-Encoding: chunked", "Vary: Origin"
     )
     assert headers.without_body(told) == pairs("Content-Type: a/b", "Vary: Origin")
+
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7"
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (f"00-{TRACE}-01", f"00-{TRACE}-01"),
+        (f" 00-{TRACE}-00\t", f"00-{TRACE}-00"),
+        (f"00-{TRACE}-ff", f"00-{TRACE}-01"),  # of the flags only the sampled one is known
+        (f"cc-{TRACE}-02-what-the-future-holds", f"00-{TRACE}-00"),
+        (f"ff-{TRACE}-01", ""),
+        (f"00-{TRACE}-01-more", ""),
+        (f"00-{TRACE.upper()}-01", ""),
+        (f"00-{'0' * 32}-00f067aa0ba902b7-01", ""),
+        (f"00-4bf92f3577b34da6a3ce929d0e0e4736-{'0' * 16}-01", ""),
+        (f"00-{TRACE}-1", ""),
+        (f"00-{TRACE}-01\n", ""),
+        (f"cc-{TRACE}-01-a\nb", ""),
+        ("", ""),
+    ],
+)
+def test_a_traceparent_is_read_by_the_rules_of_the_w3c(given: str, read: str) -> None:
+    """What does not keep to them is no trace; what is passed on has one form."""
+    assert headers.trace_of([given]) == read
+
+
+def test_two_traceparents_are_none() -> None:
+    """Nor is no header one."""
+    assert headers.trace_of([f"00-{TRACE}-01"] * 2) == ""
+    assert headers.trace_of([]) == ""
+    assert headers.on_trace("") == ()
+
+
+@given(st.text(alphabet="0123456789abcdefF-g \n", max_size=70) | st.text())
+def test_whatever_a_client_sends_as_a_traceparent_is_harmless(text: str) -> None:
+    """It is 55 known characters afterwards, or nothing."""
+    assert re.fullmatch(r"(00-[0-9a-f]{32}-[0-9a-f]{16}-0[01])?", headers.trace_of([text]))

@@ -120,6 +120,7 @@ class OpenRequest:
             outcome=outcome,
             usage=self._in_all(usage),
             chain=request.chain,
+            trace=request.trace,
             prefix=request.prefix,
             prompt_tokens=request.prompt_tokens,
             max_output_tokens=request.max_output_tokens,

@@ -74,6 +74,7 @@ class RequestRecord:
     prompt_tokens: int = 0  # as estimated on arrival; what the engine counted is in ``usage``
     max_output_tokens: int | None = None
     is_streaming: bool = True
+    trace: str = ""  # Request.trace
     error: str = ""  # the class name of the error that ended it; for a refusal, its sentence as well
 
     @property
