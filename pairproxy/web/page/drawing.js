@@ -11,6 +11,8 @@ const KINDS = { waiting: false, load: false, prefill: true, decode: false, faile
 
 /** What is drawn; plot.js says of what, and where one is. */
 export class Drawing {
+  tiles = {};
+
   take(line) {
     this.line = line;
     const chosen = this.chosen && line.bars.find((bar) => same(bar, this.chosen));
@@ -19,6 +21,7 @@ export class Drawing {
     this.end = Math.max(line.makespan_s, line.lower_bound_s ?? 0, 1e-6) * 1.04; // room for the word at the end
     this.lanes = line.lanes.map(() => []);
     for (const bar of line.bars) this.lanes[bar.lane].push(bar);
+    this.waits = this.lanes.map((bars) => joined(bars.map((bar) => [bar.waiting_s, bar.dispatched_s])));
     this.steps = waitingSteps(line);
     this.most = Math.max(0, ...this.steps.map((step) => step[1]));
   }
@@ -86,21 +89,21 @@ export class Drawing {
     });
   }
 
-  /** One path for each kind of piece: five fills, however many bars there are. */
+  /** Kind by kind, so that the colour changes five times and not with every bar. */
   drawBars(width, height) {
-    const paths = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, new Path2D()]));
+    const rects = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, []]));
     const numbers = [];
     const thick = this.row - 5;
     const piece = (kind, from, to, y, high) => {
-      const [left, right] = [Math.max(this.x(from), 0), Math.min(this.x(to), width)];
-      if (right > this.label && left < width) paths[kind].rect(left, y, Math.max(right - left - 0.5, 0.7), high);
+      const [left, right] = [Math.max(this.x(from), this.label), Math.min(this.x(to), width)];
+      if (right > left) rects[kind].push([left, y, Math.max(right - left - 0.5, 0.7), high]);
     };
     this.lanes.forEach((bars, lane) => {
       const y = this.y(lane);
       if (y + this.row < AXIS || y > height) return;
+      for (const [from, to] of this.waits[lane]) piece("waiting", from, to, y + thick + 2, 2);
       for (const bar of bars) {
         const first = bar.first_byte_s ?? bar.ended_s;
-        piece("waiting", bar.waiting_s, bar.dispatched_s, y + thick + 2, 2);
         if (bar.end !== "done" && bar.end !== "running") piece("failed", bar.dispatched_s, bar.ended_s, y + 1, thick);
         else {
           const read = Math.min(bar.dispatched_s + (bar.load_s ?? 0), first);
@@ -111,13 +114,13 @@ export class Drawing {
         if (this.row > 12 && bar.end === "done" && (bar.ended_s - first) * this.perSecond > 18) numbers.push([bar.wave, this.x(bar.ended_s), y]);
       }
     });
-    for (const kind in paths) {
+    for (const kind in rects) {
       this.pen.fillStyle = KINDS[kind] ? this.hatched(kind) : this.inks[kind];
-      this.pen.fill(paths[kind]);
+      for (const rect of rects[kind]) this.pen.fillRect(...rect);
     }
     this.pen.textAlign = "right";
     this.pen.fillStyle = this.inks.back;
-    for (const [wave, x, y] of numbers) this.pen.fillText(wave, x - 4, y + 1.5 + thick / 2);
+    for (const [wave, x, y] of numbers) if (x > this.label + 12 && x < width + 12) this.pen.fillText(wave, x - 4, y + 1.5 + thick / 2);
     if (this.chosen) this.drawChosen(thick);
   }
 
@@ -130,6 +133,11 @@ export class Drawing {
 
   /** Stripes, so that a kind is told apart without its colour. */
   hatched(kind) {
+    const key = `${kind} ${this.inks[kind]}`;
+    return (this.tiles[key] ??= this.pen.createPattern(this.tile(kind), "repeat"));
+  }
+
+  tile(kind) {
     const tile = make("canvas", "");
     tile.width = tile.height = 6;
     const pen = tile.getContext("2d");
@@ -145,7 +153,7 @@ export class Drawing {
       if (kind === "failed") pen.moveTo(shift, 0), pen.lineTo(shift + 6, 6);
     }
     pen.stroke();
-    return this.pen.createPattern(tile, "repeat");
+    return tile;
   }
 
   drawLine(at, ink, dashes, height) {
@@ -215,6 +223,17 @@ export function make(tag, kind, ...kids) {
   node.className = kind;
   node.append(...kids);
   return node;
+}
+
+/** Spans of time that overlap as one, in order. */
+function joined(spans) {
+  const found = [];
+  for (const [from, to] of spans.sort((one, other) => one[0] - other[0])) {
+    const last = found.at(-1);
+    if (last && from <= last[1]) last[1] = Math.max(last[1], to);
+    else found.push([from, to]);
+  }
+  return found;
 }
 
 /** The moments at which the number of waiting requests changed: [seconds, how many from then on]. */

@@ -1,0 +1,264 @@
+"""The page in a real browser before made-up things: hostile names, a large run, small screens, other sites."""
+
+import functools
+import http.server
+import itertools
+import logging
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairproxy.drawing.palette import DARK, LIGHT
+from pairproxy.web.serving import read_page
+from tests.support.browser import watched
+from tests.web.made_up import EVIL, evil, large, status
+from tests.web.showing import Facts, shown
+
+VIEWS = ("", "runs", "models", "pairing", "requests/00000001")
+COLOUR = re.compile(r"--([a-z]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)")
+CSS = read_page()["/page/page.css"].decode()
+
+
+def palettes() -> dict[str, dict[str, str]]:
+    """The colours of the style sheet, by day and by night."""
+    found = COLOUR.findall(CSS)
+    return {"light": {name: day for name, day, _ in found}, "dark": {name: night for name, _, night in found}}
+
+
+def luminance(colour: str) -> float:
+    """WCAG 2.2, relative luminance."""
+    parts = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
+    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2.2, from 1 to 21."""
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_text_and_pictures_can_be_read(theme: str) -> None:
+    """Text has a contrast of 4.5 with what is behind it (WCAG AA), what is drawn one of 3."""
+    colours = palettes()[theme]
+    for behind in ("back", "panel"):
+        for text in ("text", "muted", "link", "good", "bad"):
+            assert contrast(colours[text], colours[behind]) >= 4.5, (text, behind)
+    for drawn in ("waiting", "load", "prefill", "decode", "failed", "bound"):
+        assert contrast(colours[drawn], colours["back"]) >= 3, drawn
+    assert contrast(colours["back"], colours["bad"]) >= 4.5  # the line that says that no daemon answers
+    assert contrast(colours["back"], colours["decode"]) >= 4.5  # numbers on bars
+
+
+def test_the_colours_are_those_of_all_pictures() -> None:
+    """What waits, reads and writes has the same colour here as in the pictures of `pairproxy report`."""
+    for theme, palette in (("light", LIGHT), ("dark", DARK)):
+        colours = palettes()[theme]
+        for name in ("waiting", "load", "prefill", "decode", "failed", "bound", "muted"):
+            assert colours[name] == getattr(palette, name), (theme, name)
+        assert (colours["back"], colours["text"]) == (palette.background, palette.ink)
+
+
+@pytest.mark.slow
+def test_names_that_lie_stay_text(browser: Any) -> None:
+    """Whatever nodes, models, runs and errors are called: nothing runs, nothing is loaded, all is shown."""
+    with shown(evil()) as url, watched(browser) as page:
+        for view in VIEWS:
+            page.goto(f"{url}#/{view}")
+            page.locator("main").get_by_text("<img src=x onerror=", exact=False).first.wait_for()
+            page.wait_for_function("() => !document.querySelector('main').textContent.includes('Asking for')")
+            assert page.locator("main :is(img, script, iframe, object)").count() == 0
+            assert page.locator("main :is([onload], [onerror], [onclick])").count() == 0
+            assert not page.title().startswith("taken")
+            assert not page.evaluate("[...document.links].some(link => link.protocol === 'javascript:')")
+            text = page.locator("main").inner_text()
+            assert not re.search("[\u202a-\u202e\u2066-\u2069\x00\x1b]", text), view
+        page.goto(f"{url}#/requests/{EVIL[1]}")
+        page.goto(f"{url}#/%E0%A4%A")
+        page.locator("#heading", has_text="Overview").wait_for()
+
+
+@pytest.mark.slow
+def test_a_large_run_stays_smooth(browser: Any, record_property: Any) -> None:
+    """2,000 requests on 16 nodes are drawn, scrolled and zoomed; its log says how long each frame took."""
+    with shown(large()) as url, watched(browser) as page:
+        page.goto(url)
+        page.locator("canvas").wait_for()
+        told = page.evaluate(SCROLLED)
+        page.get_by_text("The same as a table").click()
+        page.get_by_role("button", name="Show more (1900 left)").click()
+        page.locator("figure tbody tr").nth(199).wait_for()
+    record_property("frames", told)
+    logging.getLogger(__name__).info("2,000 bars on 64 lanes: %s", told)
+    assert told["frames"] > 30
+    assert told["drawn"]["worst_ms"] > 0
+
+
+SCROLLED = """async () => {
+  const tasks = [], times = [], gaps = [];
+  const noted = list => tasks.push(...list.getEntries().map(one => Math.round(one.duration)));
+  new PerformanceObserver(noted).observe({ type: "longtask" });
+  const plot = document.querySelector(".plot").pagePlot;
+  const draw = plot.draw.bind(plot);
+  plot.draw = () => { const began = performance.now(); draw(); times.push(performance.now() - began); };
+  plot.zoomTo(8);
+  let last = await new Promise(requestAnimationFrame);
+  for (let frame = 0; frame < 120; frame++) {
+    plot.scroller.scrollLeft += 40;
+    plot.scroller.scrollTop += 3;
+    if (frame % 30 === 29) plot.zoomTo(plot.zoom === 8 ? 1 : 8);
+    const now = await new Promise(requestAnimationFrame);
+    gaps.push(now - last);
+    last = now;
+  }
+  const told = all => {
+    const sorted = all.toSorted((one, other) => one - other);
+    const at = part => Number((sorted[Math.floor(part * (sorted.length - 1))] ?? 0).toFixed(1));
+    return { median_ms: at(0.5), p95_ms: at(0.95), worst_ms: at(1) };
+  };
+  return { frames: times.length, drawn: told(times), between: told(gaps), long_tasks: tasks };
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [360, 1920])
+def test_nothing_is_wider_than_the_screen(browser: Any, width: int) -> None:
+    """On a telephone and on a large screen only tables and the timeline scroll sideways, by themselves."""
+    with shown(large(300)) as url, watched(browser, viewport={"width": width, "height": 800}) as page:
+        for view in VIEWS:
+            page.goto(f"{url}#/{view}")
+            page.locator("main > :nth-child(2)").wait_for()
+            page.wait_for_function("() => !document.querySelector('main').textContent.includes('Asking for')")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, view
+            small = page.evaluate(SMALL)
+            assert not small, f"{view}: too small to be hit with a finger: {small}"
+
+
+SMALL = """() => [...document.querySelectorAll("button, nav a, summary")]
+  .filter(one => one.getBoundingClientRect().height < 24).map(one => one.textContent)"""  # WCAG 2.2, 2.5.8
+
+
+@pytest.mark.slow
+def test_a_screen_reader_finds_its_way(browser: Any) -> None:
+    """Language, title, landmarks, headings in order, a name for all that can be used, headings of tables."""
+    with shown(large(50)) as url, watched(browser) as page:
+        for view in VIEWS:
+            page.goto(f"{url}#/{view}")
+            page.locator("main > :nth-child(2)").wait_for()
+            page.wait_for_function("() => !document.querySelector('main').textContent.includes('Asking for')")
+            assert page.evaluate("document.documentElement.lang") == "en"
+            assert page.title().endswith("pairproxy on node00")
+            assert page.evaluate(UNNAMED) == [], view
+            levels = page.evaluate(
+                "[...document.querySelectorAll('h1,h2,h3')].map(one => Number(one.tagName[1]))"
+            )
+            assert levels[0] == 1
+            assert levels.count(1) == 1
+            assert all(after - before <= 1 for before, after in itertools.pairwise(levels)), levels
+            assert [page.locator(one).count() for one in ("main", "header", "nav")] == [1, 1, 1]
+            assert page.evaluate("[...document.querySelectorAll('th')].every(one => one.scope)")
+            ids = page.evaluate("[...document.querySelectorAll('[id]')].map(one => one.id)")
+            assert len(ids) == len(set(ids))
+            assert page.locator("[aria-live=polite]").first.count() == 1
+
+
+UNNAMED = """() => [...document.querySelectorAll(
+    "a, button, canvas, summary, [tabindex='0'], [role=progressbar]")]
+  .filter(one => !(one.getAttribute("aria-label") ?? one.textContent).trim()).map(one => one.outerHTML)"""
+
+
+@pytest.mark.slow
+def test_what_is_focused_stays_so_while_all_moves(browser: Any) -> None:
+    """A row that is read or about to be opened is the same one after the next statuses."""
+    facts = Facts(status(3, 2, 4), large(20, 3, 2).reported)
+    facts.documents = large(20, 3, 2).documents
+    with shown(facts) as url, watched(browser) as page:
+        page.goto(url)
+        link = page.get_by_role("link", name="00000003", exact=True)
+        link.focus()
+        facts.told = status(3, 2, 6)
+        page.get_by_text("Running: 6").wait_for()
+        assert page.evaluate("document.activeElement.textContent") == "00000003"
+        facts.told = status(3, 2, 4)
+        page.get_by_text("Running: 4").wait_for()
+        assert page.evaluate("document.activeElement.textContent") == "00000003"
+
+
+@pytest.mark.slow
+def test_who_finds_no_place_among_the_watchers_asks_again_and_again(browser: Any) -> None:
+    """Without the stream the page still moves, and says how often."""
+    facts = large(20, 3, 2)
+    context = browser.new_context()  # the browser itself writes of each stream that is refused
+    with shown(facts, has_events=False) as url:
+        page = context.new_page()
+        page.goto(url)
+        page.get_by_text("every 2 s", exact=True).wait_for()
+        facts.told = status(2, 2)
+        page.locator(".card").nth(2).wait_for(state="detached")
+        context.close()
+
+
+@pytest.mark.slow
+def test_motion_is_only_for_those_who_want_it(browser: Any) -> None:
+    """Nothing moves by itself where the system says so."""
+    for wish, expected in (("reduce", True), ("no-preference", False)):
+        with shown(large(20, 3, 2)) as url, watched(browser, reduced_motion=wish) as page:
+            page.goto(url)
+            page.locator(".cell").first.wait_for()
+            moves = page.locator(".cell").first.evaluate("one => getComputedStyle(one).transitionDuration")
+            assert (moves in ("", "0s")) is expected, moves
+
+
+@contextmanager
+def other_site(directory: Path) -> Iterator[str]:
+    """Another origin on this machine."""
+    handler = functools.partial(_Quiet, directory=str(directory))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.mark.slow
+def test_another_site_can_neither_read_nor_frame_it(browser: Any, tmp_path: Path) -> None:
+    """Its scripts get nothing from any path, its frames stay empty, its script tags run nothing of ours."""
+    (tmp_path / "index.html").write_text("<!doctype html><title>other</title><p>other")
+    with shown(large(20, 3, 2)) as url, other_site(tmp_path) as other:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(other)
+        for path in ("", "status", "events", "report", "page/main.js"):
+            for how in ("{}", "{mode: 'no-cors'}"):
+                read = page.evaluate(f"fetch('{url}{path}', {how}).then(r => r.text(), () => '')")
+                assert read == "", (path, how)
+        page.evaluate(FRAMED, url)
+        frame = next(one for one in page.frames if one.parent_frame)
+        assert "pairproxy" not in (frame.evaluate("document.body?.textContent ?? ''"))
+        assert page.evaluate(LOADED, f"{url}page/main.js") == "refused"
+        context.close()
+
+
+FRAMED = """url => new Promise(done => {
+  const frame = document.createElement("iframe");
+  frame.onload = done;
+  frame.src = url;
+  document.body.append(frame);
+})"""
+LOADED = """url => new Promise(done => {
+  const script = document.createElement("script");
+  script.onload = () => done("loaded");
+  script.onerror = () => done("refused");
+  script.src = url;
+  document.body.append(script);
+})"""
