@@ -10,15 +10,6 @@ if TYPE_CHECKING:
     from pairproxy.core.accounting.report import RunReport
 
 TITLES = ("node", "requests", "tokens in", "tokens out", "busy")
-LOSSES = {
-    "tail_idle_s": "idle with nothing to do",
-    "cold_load_s": "loading models",
-    "duplicated_prefill_s": "reading prompts twice",
-    "waiting_by_plan_s": "idle by plan while requests waited",
-    "transport_s": "on the way",
-    "rescue_waste_s": "attempts for nothing",
-    "prediction_error_s": "slower than the best pace, or the wrong place",
-}
 NOTHING = (
     "No request came to this machine yet. Point a tool at its port and come back. What it does for paired "
     "machines stands in their reports."
@@ -42,9 +33,19 @@ def rows(found: "Report", run: "RunReport") -> list[tuple[str, ...]]:
 
 
 def lines(found: "Report", run: "RunReport") -> list[str]:
-    """All that stands below the table."""
+    """All that is to be said of a run beside its verdict."""
     advice = [plain(finding) for finding in found.findings[:MOST_FINDINGS]]
     return [*sentences(run), *advice, *continued(found), *requests(found)]
+
+
+def judged(found: "Report") -> list[str]:
+    """What limited the run, and what would change it; nothing in a report of before there was a verdict."""
+    if found.verdict is None:
+        return []
+    return [
+        f"What limited it: {plain(found.verdict.limited_by)}",
+        f"What would change it: {plain(found.verdict.change)}",
+    ]
 
 
 def sentences(run: "RunReport") -> list[str]:
@@ -92,8 +93,10 @@ def _losses(run: "RunReport") -> list[str]:
     """Where the time beyond the lower bound went; what is under a hundredth of the run is left out."""
     if run.losses is None or run.lower_bound_s is None or run.losses.total_s < 0.01 * run.makespan_s:
         return []
+    from pairproxy.core.accounting.losses import IN_WORDS
+
     parts = [
-        f"{LOSSES[cause]} {seconds:.2f} s"
+        f"{IN_WORDS[cause]} {seconds:.2f} s"
         for cause, seconds in run.losses.items()
         if seconds >= 0.01 * run.makespan_s
     ]

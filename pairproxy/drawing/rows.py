@@ -1,5 +1,6 @@
 """The rows of a picture: one for each slot that was used; where they are too many, one for several."""
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,7 +61,9 @@ def _lanes(report: Report, timeline: Timeline) -> list[list[Row]]:
         of_node[lane.node].append(number)
     idle = [node for node in (report.run.per_node if report.run else ()) if node not in of_node]
     groups = []
-    for node in sorted([*of_node, *idle], key=lambda one: (one != report.node, node_name(report, one), one)):
+    for node in sorted(
+        [*of_node, *idle], key=lambda one: (one != report.node, _natural(node_name(report, one)), one)
+    ):
         name, numbers = node_name(report, node), of_node.get(node, [])
         engines = {timeline.lanes[number].engine for number in numbers}
         group = []
@@ -71,6 +74,11 @@ def _lanes(report: Report, timeline: Timeline) -> list[list[Row]]:
             group.append(Row(f"{name}{engine}{slot}", tuple(bars[number])))
         groups.append(group or [Row(name, (), slots=0)])
     return groups
+
+
+def _natural(name: str) -> tuple[tuple[str, int], ...]:
+    """A key by which box2 comes before box10."""
+    return tuple((word, int(number or 0)) for word, number in re.findall(r"([^0-9]+|)([0-9]{0,15})", name))
 
 
 def _together(group: Sequence[Row]) -> Row:

@@ -20,6 +20,7 @@ from pairproxy.api.schema import Report
 from pairproxy.core.accounting.occupancy import waits
 from pairproxy.core.accounting.services import peak
 from pairproxy.core.accounting.timeline import Bar, Timeline
+from pairproxy.core.accounting.verdict import shown
 from pairproxy.drawing.palette import MEANINGS
 from pairproxy.drawing.rows import Row, rows_of
 from pairproxy.drawing.scale import counts, tick_label, ticks
@@ -110,8 +111,8 @@ def timeline_text(report: Report, columns: int, most_rows: int, *, is_ascii: boo
     drawn = [(label, _row(canvas, row)) for label, row in zip(labels, rows, strict=True)]
     drawn += _below(canvas, timeline)
     lines = [_line(canvas, _fit(label, width, characters), cells) for label, cells in drawn]
-    shown = {character for _, cells in drawn for character, _ in cells}
-    return [*lines, _scale(canvas, width), *_legend(canvas, timeline, rows, shown, columns)]
+    signs = {character for _, cells in drawn for character, _ in cells}
+    return [*lines, _scale(canvas, width), *_legend(canvas, timeline, rows, signs, columns)]
 
 
 def _line(canvas: _Canvas, label: str, cells: Sequence[Cell]) -> Text:
@@ -223,15 +224,15 @@ def _scale(canvas: _Canvas, width: int) -> Text:
 
 
 def _legend(
-    canvas: _Canvas, timeline: Timeline, rows: Sequence[Row], shown: Set[str], columns: int
+    canvas: _Canvas, timeline: Timeline, rows: Sequence[Row], drawn: Set[str], columns: int
 ) -> list[Text]:
     """What stands in the picture, and nothing else; in as many lines as it takes."""
     words = [
         (character, STYLES[phase], MEANINGS[phase])
         for phase in ("waiting", *WAVES)
-        if (character := getattr(canvas.characters, phase)) in shown and any(row.is_one_lane for row in rows)
+        if (character := getattr(canvas.characters, phase)) in drawn and any(row.is_one_lane for row in rows)
     ]
-    if "1" in shown:
+    if "1" in drawn:
         words.append(("1 2", "", "its wave"))
     if not all(row.is_one_lane for row in rows):
         levels = canvas.characters.levels
@@ -239,7 +240,7 @@ def _legend(
     if most := peak(waits(timeline)):
         words.append(("waiting", "", f"up to {counted(most, 'request')}"))
     if timeline.lower_bound_s is not None:
-        told = f"{MEANINGS['bound']} {timeline.lower_bound_s:.2f} s"
+        told = f"{MEANINGS['bound']} {shown(timeline.lower_bound_s)} s"
         words.append((canvas.characters.bound, STYLES["bound"], told))
     lines = [Text()]
     for sign, style, meaning in words:

@@ -44,6 +44,18 @@ class Losses:
             yield cause.name, getattr(self, cause.name)
 
 
+IN_WORDS: dict[str, str] = {
+    "tail_idle_s": "idle with nothing to do",
+    "cold_load_s": "loading models",
+    "duplicated_prefill_s": "reading prompts twice",
+    "waiting_by_plan_s": "idle by plan while requests waited",
+    "transport_s": "on the way",
+    "rescue_waste_s": "attempts for nothing",
+    "prediction_error_s": "slower than the best pace, or the wrong place",
+}
+"""What a person calls each of them."""
+
+
 def split(run: Run, works: Sequence[Work], places: Places, lost_s: float) -> Losses:
     """Say where ``lost_s`` seconds (makespan - lower bound, not negative) of a run went.
 
