@@ -1,0 +1,313 @@
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+from aiohttp import ClientResponse, ClientSession, ClientTimeout
+
+from pairproxy.admin import live
+from pairproxy.admin.live import LEAST_S, MOST_WATCHERS, Live
+from pairproxy.admin.server import AdminPort
+from pairproxy.api.schema import Explanation, Report, Status
+from pairproxy.config import Limits
+from pairproxy.core.commands import Command
+from pairproxy.core.errors import NotRemembered
+from pairproxy.core.events import DrainEnded, Event, NodeReported, RequestArrived, TimePassed
+from pairproxy.proxy.gate import Gate
+from pairproxy.proxy.listening import bind, port_of
+from tests.core.told import B, ask, document
+from tests.support.running import run_async
+
+STATUS = Status("0.1.0", "N", "anna", 1.0, "fastest-finish", False, 0, (), (), 0, None, {}, None)
+
+
+class Facts:
+    """A node whose status is numbered, by its requests that are done; ``runs`` are reported with each."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.queue_length = 0
+        self.name = "anna"
+        self.runs: tuple[int, str] | None = None
+        self.report_s: float | None = None
+
+    def status(self) -> Callable[[], Status]:
+        self.made += 1
+        status = msgspec.structs.replace(
+            STATUS, requests_done=self.made, queue_length=self.queue_length, name=self.name
+        )
+        return lambda: status
+
+    def reported(self) -> tuple[int, str] | None:
+        return self.runs
+
+    def next_report_s(self) -> float | None:
+        return self.report_s
+
+    def report(
+        self, name: str | None, *, with_recording: bool = False, is_watched: bool = False
+    ) -> Callable[[], Report]:
+        return lambda: Report(None, (), {})
+
+    def explanation(self, request: str) -> Explanation:
+        raise NotRemembered("No request by this id is in memory.")
+
+    def is_ready(self) -> bool:
+        return True
+
+
+class Scene:
+    """A port that is watched: tell() what happens, watch() it."""
+
+    def __init__(self, facts: Facts, told: Live, session: ClientSession, url: str, port: AdminPort) -> None:
+        self.facts, self.live, self.session, self.url, self.port = facts, told, session, url, port
+
+    def tell(self, event: Event, *commands: Command) -> None:
+        self.live.heard(event, list(commands))
+
+    @asynccontextmanager
+    async def watch(self) -> AsyncIterator[ClientResponse]:
+        async with self.session.get(self.url) as response:
+            yield response
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        async with asyncio.timeout(5.0):
+            while not is_so():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+
+Told = tuple[str, bytes]
+
+
+async def following(response: ClientResponse) -> Told:
+    """The next event: its name and data."""
+    name = ""
+    while line := await response.content.readline():
+        if line.startswith(b"event: "):
+            name = line[7:].decode().strip()
+        elif line.startswith(b"data: "):
+            return name, line[6:].strip()
+    return "end", b""
+
+
+async def status_of(response: ClientResponse) -> Status:
+    """The next event, which is a status."""
+    name, data = await following(response)
+    assert name == "status"
+    return msgspec.json.decode(data, type=Status)
+
+
+def watched(play: Callable[[Scene], Awaitable[None]], now: Callable[[], float] = time.monotonic) -> None:
+    """Play a scene before a live port on loopback."""
+
+    async def scene() -> None:
+        facts = Facts()
+        told = Live(facts, now)
+        port = AdminPort(facts, Limits(), Gate("testhost"), "", {}, {"/events": told.events})
+        (sock,) = bind("127.0.0.1", 0, "")
+        url = f"http://127.0.0.1:{port_of(sock)}/events"
+        await port.start(sock)
+        running = asyncio.create_task(told.run())
+        try:
+            async with ClientSession(timeout=ClientTimeout(total=None)) as session:
+                await play(Scene(facts, told, session, url, port))
+        finally:
+            running.cancel()
+            await port.stop()
+            await asyncio.gather(running, return_exceptions=True)
+
+    run_async(scene())
+
+
+def test_the_first_event_comes_at_once_and_nobody_keeps_it() -> None:
+    """The whole status, as the schema has it; a browser is told when to ask again."""
+
+    async def play(scene: Scene) -> None:
+        async with scene.watch() as response:
+            assert response.status == 200
+            assert response.headers["Content-Type"] == "text/event-stream"
+            assert response.headers["Cache-Control"] == "no-store"
+            assert await response.content.readline() == b"retry: 1000\n"
+            assert (await status_of(response)).requests_done == 1
+
+    watched(play)
+
+
+def test_changes_are_told_soon_and_at_most_twice_a_second() -> None:
+    """A hundred at once are one event; what happened last is in it."""
+
+    async def play(scene: Scene) -> None:
+        async with scene.watch() as response:
+            await status_of(response)
+            began = time.monotonic()
+            for number in range(100):
+                scene.facts.name = f"anna-{number}"
+                scene.tell(RequestArrived(0.0, ask(f"r{number}")))
+            assert (await status_of(response)).name == "anna-99"
+            assert time.monotonic() - began > LEAST_S * 0.8
+            assert scene.facts.made == 2
+
+    watched(play)
+
+
+def test_while_something_runs_a_status_comes_without_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ages move. When nothing does, it comes seldom, and a comment shows that the daemon is there."""
+    monkeypatch.setattr(live, "LEAST_S", 0.01)
+    monkeypatch.setattr(live, "BUSY_S", 0.02)
+    monkeypatch.setattr(live, "IDLE_S", 3600.0)
+    monkeypatch.setattr(live, "HEARTBEAT_S", 0.02)
+
+    async def play(scene: Scene) -> None:
+        scene.facts.queue_length = 1
+        async with scene.watch() as response:
+            for _ in range(3):
+                await status_of(response)
+            scene.facts.queue_length = 0
+            while (await status_of(response)).queue_length:
+                pass
+            made = scene.facts.made
+            async with asyncio.timeout(5.0):
+                while await response.content.readline() != b":\n":
+                    pass
+            assert scene.facts.made == made
+            scene.tell(RequestArrived(0.0, ask("r")))
+            assert (await status_of(response)).requests_done == made + 1
+
+    watched(play)
+
+
+def test_a_peer_that_tells_nothing_new_is_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each tells once a second that it is there; a slot that it fills is news."""
+    monkeypatch.setattr(live, "LEAST_S", 0.01)
+
+    async def play(scene: Scene) -> None:
+        async with scene.watch() as response:
+            await status_of(response)
+            scene.tell(NodeReported(0.0, document(B)))
+            await status_of(response)
+            for sequence in range(2, 5):
+                scene.tell(NodeReported(0.0, document(B, sequence=sequence)))
+                scene.tell(TimePassed(0.0))
+            assert not scene.live._changed.is_set()
+            scene.tell(NodeReported(0.0, document(B, frees=(1.0,), sequence=9)))
+            assert scene.live._changed.is_set()
+
+    watched(play)
+
+
+def test_a_status_is_made_once_for_all_and_only_while_somebody_watches() -> None:
+    """Who comes a moment later gets the one that is there; who left costs nothing."""
+
+    async def play(scene: Scene) -> None:
+        async with scene.watch() as one, scene.watch() as other:
+            assert await status_of(one) == await status_of(other)
+            assert scene.live.watchers == 2
+        await scene.until(lambda: scene.live.watchers == 0)
+        scene.live._changed.clear()
+        scene.tell(RequestArrived(0.0, ask("r")))
+        assert not scene.live._changed.is_set()
+        assert not scene.live._is_watched.is_set()
+
+    watched(play, now=lambda: 0.0)
+
+
+def test_a_report_that_was_made_is_told_by_the_id_of_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once; also of the same run, when it is made anew. A report that is due is not forgotten."""
+    monkeypatch.setattr(live, "LEAST_S", 0.01)
+    monkeypatch.setattr(live, "IDLE_S", 3600.0)
+
+    async def play(scene: Scene) -> None:
+        scene.facts.runs = (1, "job")
+        async with scene.watch() as response:
+            await status_of(response)
+            assert await following(response) == ("run", b'{"run":"job"}')
+            scene.tell(RequestArrived(0.0, ask("r")))
+            await status_of(response)
+            scene.facts.report_s = 0.05  # it grew, and may be made anew then
+            scene.tell(RequestArrived(0.0, ask("r")))
+            await status_of(response)
+            scene.facts.runs = (2, "job")
+            while (told := await following(response))[0] == "status":
+                pass
+            assert told == ("run", b'{"run":"job"}')
+
+    watched(play)
+
+
+def test_only_so_many_may_watch_and_who_leaves_makes_room() -> None:
+    """The next one is told what to do."""
+
+    async def play(scene: Scene) -> None:
+        places = [await scene.session.get(scene.url) for _ in range(MOST_WATCHERS)]
+        async with scene.watch() as response:
+            assert response.status == 503
+            assert b"Close one of them" in await response.read()
+        places.pop().close()
+        await scene.until(lambda: scene.live.watchers < MOST_WATCHERS)
+        async with scene.watch() as response:
+            assert response.status == 200
+        for place in places:
+            place.close()
+        await scene.until(lambda: scene.live.watchers == 0)
+
+    watched(play)
+
+
+def test_the_end_of_the_daemon_is_a_whole_answer_and_nobody_waits_for_it() -> None:
+    """Each stream ends as its framing says; who comes later gets an empty one."""
+
+    async def play(scene: Scene) -> None:
+        async with scene.watch() as response:
+            await status_of(response)
+            began = time.monotonic()
+            scene.tell(DrainEnded(0.0))
+            assert await following(response) == ("end", b"")
+            assert time.monotonic() - began < LEAST_S
+        async with scene.watch() as response:
+            assert await response.read() == b""
+        async with scene.session.head(scene.url) as response:
+            assert (response.status, await response.read()) == (200, b"")
+
+    watched(play)
+
+
+def test_who_takes_nothing_gets_the_newest_and_then_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it did not take is not kept for it, and its connection ends; others see all of it."""
+    monkeypatch.setattr(live, "LEAST_S", 0.001)
+    monkeypatch.setattr(live, "BUSY_S", 0.002)
+    monkeypatch.setattr(live, "STALL_S", 0.3)
+
+    async def play(scene: Scene) -> None:
+        scene.facts.queue_length = 1
+        scene.facts.name = "x" * 1_000_000
+        loop = asyncio.get_running_loop()
+        with socket.socket() as stalled:
+            stalled.setblocking(False)
+            await loop.sock_connect(stalled, ("127.0.0.1", int(scene.url.split(":")[2].split("/")[0])))
+            await loop.sock_sendall(stalled, b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await scene.until(lambda: scene.live.watchers == 1)
+            (watcher,) = scene.live._watchers
+            made = scene.facts.made
+            await scene.until(lambda: scene.facts.made > made + 20)
+            assert len(watcher.status) < 2_000_000
+            await scene.until(lambda: scene.live.watchers == 0)
+
+    watched(play)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}],
+)
+def test_a_page_of_another_site_sees_nothing(fields: dict[str, str]) -> None:
+    """As on every path of the port."""
+
+    async def play(scene: Scene) -> None:
+        async with scene.session.get(scene.url, headers=fields) as response:
+            assert response.status == 403
+        assert scene.live.watchers == 0
+
+    watched(play)
