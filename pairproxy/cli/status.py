@@ -1,6 +1,5 @@
 """pairproxy status: the cluster on one page, or the same live."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,27 +43,18 @@ def status(
 
 
 def _watch(home: Path, first: "Status", as_json: bool) -> None:
-    import time
-
-    from pairproxy.api.client import get_status
+    from pairproxy.api.watching import watch_status
     from pairproxy.tui.feed import Feed
     from pairproxy.tui.live import show_lines, show_live, show_pages
     from pairproxy.tui.palette import palette_for
 
-    def watched() -> Iterator["Status"]:
-        while True:
-            yield get_status(home)
-            time.sleep(0.5)
-
-    feed = Feed(first, watched)
-    feed.start()
     out = console()
-    try:
+    with watch_status(home) as seen:
+        feed = Feed(first, seen)
+        feed.start()
         if as_json:
             show_lines(feed)
         elif out.is_terminal and not out.is_dumb_terminal:
             show_live(out, palette_for(out.encoding), feed)
         else:
             show_pages(out, palette_for(out.encoding), feed)
-    finally:
-        feed.close()

@@ -2,18 +2,17 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pairproxy.api.schema import Status
+from pairproxy.api.watching import Lost
 from pairproxy.core.errors import PairproxyError
-
-RETRY_S = 1.0  # between two tries to reach a daemon that is gone: it starts in two to four
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """The last status, the how manieth it is, and since when (time.monotonic) none comes, and why."""
+    """The last status and how many came before it; since when (time.monotonic) no more come, and why."""
 
     status: Status
     number: int
@@ -22,40 +21,35 @@ class News:
 
 
 class Feed:
-    """Keeps ``news`` fresh from ``watch()``, which is called again when it ends or fails."""
+    """Keeps ``news`` as fresh as what is ``seen`` (api.watching)."""
 
     def __init__(
-        self, first: Status, watch: Callable[[], Iterator[Status]], now: Callable[[], float] = time.monotonic
+        self, first: Status, seen: Iterable[Status | Lost], now: Callable[[], float] = time.monotonic
     ) -> None:
-        self._watch = watch
+        self._seen = seen
         self._now = now
         self._news = News(first, 0)
-        self._closed = threading.Event()
+        self._error: PairproxyError | None = None
 
     @property
     def news(self) -> News:
-        """What is known now."""
+        """What is known now. Raises the PairproxyError after which there will be none."""
+        if self._error is not None:
+            raise self._error
         return self._news
 
     def start(self) -> None:
-        """Begin to read. The thread ends with the process: what it waits for may never come."""
+        """Begin to read, until what is seen ends. The thread ends with the process at the latest."""
         threading.Thread(target=self._read, name="status", daemon=True).start()
 
-    def close(self) -> None:
-        """Read no more."""
-        self._closed.set()
-
     def _read(self) -> None:
-        while not self._closed.is_set():
-            problem = "The daemon stopped."
-            try:
-                for status in self._watch():
-                    self._news = News(status, self._news.number + 1)
-                    if self._closed.is_set():
-                        return
-            except PairproxyError as error:
-                problem = error.sentence
-            before = self._news
-            since = self._now() if before.lost_at is None else before.lost_at
-            self._news = News(before.status, before.number, since, problem)
-            self._closed.wait(RETRY_S)
+        try:
+            for one in self._seen:
+                before = self._news
+                if isinstance(one, Status):
+                    self._news = News(one, before.number + 1)
+                    continue
+                since = self._now() if before.lost_at is None else before.lost_at
+                self._news = News(before.status, before.number, since, one.sentence)
+        except PairproxyError as error:
+            self._error = error

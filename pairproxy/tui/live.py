@@ -18,12 +18,10 @@ from pairproxy.tui.feed import Feed, News
 from pairproxy.tui.keys import END, has_keys, keyboard
 from pairproxy.tui.page import page
 from pairproxy.tui.palette import Palette
-from pairproxy.tui.words import lasting
 
 TICK_S = 0.25  # four pictures a second at most; what the terminal's size became is seen as soon
 QUIT = ("q", "Q", END, "\x03")
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
-AGAIN = "Waiting for it"
 PAGE_S = 1.0  # between two pages
 PAGE_LINES = 24  # of a terminal that does not say
 
@@ -86,7 +84,7 @@ def joined(lines: list[Text]) -> Text:
 def _banner(news: News) -> str:
     if news.lost_at is None:
         return ""
-    return f"No news for {lasting(float(int(time.monotonic() - news.lost_at)))}: {news.problem} {AGAIN}."
+    return f"No news for {time.monotonic() - news.lost_at:.0f} s: {news.problem}"
 
 
 @contextmanager

@@ -86,7 +86,7 @@ def one_page(status: Status, limit: str, width: int, palette: Palette) -> list[T
         if hidden > 0:
             lines.append(Text(f"and {hidden} more; `pairproxy status --json` has them all"))
         if columns is NODES:
-            run = run_lines(status, max(width, 60), palette)
+            run = run_lines(status, width, palette)
             lines += [_legend(status, width, palette, ""), *([Text(), *run] if run else [])]
     said = [Text(named(note, is_ascii=palette.is_ascii)) for note in notes(status)]
     return [*lines, Text(), *said] if said else lines

@@ -5,7 +5,6 @@ from rich.text import Text
 from pairproxy.api.schema import RunProgress, Status
 from pairproxy.core.accounting.report import RunReport
 from pairproxy.tui.cells import gauge, wave_bar
-from pairproxy.tui.fitting import cut
 from pairproxy.tui.palette import HEAD, LIMIT, SOFT, Palette
 from pairproxy.tui.words import counted, lasting, named
 
@@ -14,15 +13,16 @@ NUMBERS = 38  # columns kept for the numbers behind one
 
 
 def run_lines(status: Status, width: int, palette: Palette) -> list[Text]:
-    """Three lines on the run that is on; two on the last one if none is; none if there was no run."""
+    """Three lines on the run that is on; two on the last one if none is; none if there was no run.
+
+    Their bars fit into ``width``; names and numbers may be longer.
+    """
     run = status.current_run
     if run is not None:
-        lines = _progress(run, width, palette)
-    elif status.last_run is not None:
-        lines = _last(status.last_run, width, palette)
-    else:
-        return []
-    return [cut(line, width, palette.ellipsis) for line in lines]
+        return _progress(run, width, palette)
+    if status.last_run is not None:
+        return _last(status.last_run, width, palette)
+    return []
 
 
 def _progress(run: RunProgress, width: int, palette: Palette) -> list[Text]:

@@ -1,6 +1,7 @@
 """The live page on a real pty, fed with statuses of our making."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,19 +17,22 @@ ROOT = Path(__file__).parent.parent.parent
 PROGRAM = """
 import sys, threading
 from pairproxy.cli.printing import console
+from pairproxy.api.watching import Lost
 from pairproxy.core.errors import PairproxyError
 from pairproxy.tui.feed import Feed
 from pairproxy.tui.live import show_live, show_pages
 from pairproxy.tui.palette import palette_for
 from tests.support.statuses import at_work, largest
 
-def watch():
-    if "lost" in sys.argv:
-        raise PairproxyError("No daemon is running here.")
+def seen():
     yield largest() if "large" in sys.argv else at_work()
+    if "lost" in sys.argv:
+        yield Lost("No daemon is running here.", 1)
+    if "fatal" in sys.argv:
+        raise PairproxyError("The daemon is of another version.")
     threading.Event().wait()
 
-feed = Feed(at_work(), watch)
+feed = Feed(at_work(), seen())
 feed.start()
 out = console()
 (show_pages if "pages" in sys.argv else show_live)(out, palette_for(out.encoding), feed)
@@ -91,13 +95,22 @@ def test_another_size_is_another_page() -> None:
 
 
 def test_a_daemon_that_is_gone_is_told_over_what_was_last_known() -> None:
-    """With its sentence, and that it is waited for."""
+    """With its sentence, and for how long."""
     with terminal("lost") as it:
         it.until(lambda: "No news for" in it.text, "it is told")
-        assert "No daemon is running here. Waiting for it." in it.lines[1]
+        assert re.match(r"No news for \d+ s: No daemon is running here\.", it.lines[1])
         assert "run nightly" in it.text
         it.type("q")
         assert it.wait() == 0
+
+
+def test_what_trying_again_does_not_mend_ends_it() -> None:
+    """The terminal is given back before the error goes on."""
+    with terminal("fatal") as it:
+        assert it.wait() == 1
+        assert it.modes == it.modes_before
+        assert it.raw.count(LEAVES) == it.raw.count(ENTERS)
+        assert b"another version" in it.raw
 
 
 def test_ctrl_z_gives_the_terminal_back_until_it_goes_on() -> None:

@@ -97,7 +97,7 @@ def test_without_colour_there_is_no_escape_sequence() -> None:
     """And the same is said."""
     lines = page(at_work(), at_work().limit, 80, 24, BLOCKS)
     for system in (None, "standard"):
-        console = Console(width=80, height=24, force_terminal=True, color_system=system)  # type: ignore[arg-type]
+        console = Console(width=80, height=24, force_terminal=True, color_system=system)
         with console.capture() as captured:
             console.print(joined(lines))
         assert ("\x1b" in captured.get()) is (system is not None)

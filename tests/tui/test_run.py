@@ -27,7 +27,9 @@ def test_a_run_that_is_on_shows_its_waves_and_how_near_it_is_to_its_bound() -> N
 
 def test_before_a_speedup_is_known_the_bound_of_equal_nodes_stands_there() -> None:
     """Under its own name."""
-    early = msgspec.structs.replace(at_work().current_run, speedup=None, bound_provable=None)
+    run = at_work().current_run
+    assert run is not None
+    early = msgspec.structs.replace(run, speedup=None, bound_provable=None)
     assert lines(msgspec.structs.replace(at_work(), current_run=early))[-1].endswith(
         "  not known yet; waves bound 6.00"
     )
