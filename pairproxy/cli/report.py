@@ -46,13 +46,20 @@ def report(
     """Show a run: who did what and when, its speedup next to its bounds, what limited it and what would help.
 
     Examples: `pairproxy report`, `pairproxy report --run nightly --json`, `pairproxy report --since 1d`,
-    `pairproxy report --all --export runs.csv`. `pairproxy explain` takes the ids.
+    `pairproxy report --all --export runs.csv`, `pairproxy report --html run.html`.
     """
     from pairproxy.cli.report_history import Back, look_back
     from pairproxy.cli.report_pictures import read_report, write_pictures
 
     place = home_or_default(home)
-    if since is not None or all_runs or export is not None or form is not None:
+    is_look_back = since is not None or all_runs or export is not None or form is not None
+    if is_look_back and (svg is not None or html is not None or file is not None):
+        raise typer.BadParameter("--svg, --html and --from are about one run: name it with --run.")
+    if file is not None and run is not None:
+        raise typer.BadParameter("--from reads one run from a file: leave --run out.")
+    if svg is not None and svg == html:
+        raise typer.BadParameter("--svg and --html cannot be the same file.")
+    if is_look_back:
         look_back(place, Back(run, since, export, form), as_json=as_json)
         return
     found = _fetch(place, run, with_recording=as_json) if file is None else read_report(file)
@@ -83,7 +90,7 @@ def _fetch(home: Path, run: str | None, *, with_recording: bool) -> "Report":
 def show(found: "Report") -> None:
     """Print one run."""
     from pairproxy.cli.report_pictures import show_timeline
-    from pairproxy.cli.report_text import NOTHING, TITLES, lines, rows
+    from pairproxy.cli.report_text import NOTHING, TITLES, judged, lines, rows
 
     out = console()
     if found.run is None:
@@ -91,5 +98,7 @@ def show(found: "Report") -> None:
         return
     show_table(out, TITLES, rows(found, found.run), frozenset(("node",)))
     show_timeline(out, found)
+    for line in judged(found):
+        out.print(line, markup=False, style="bold")
     for line in lines(found, found.run):
         out.print(line, markup=False)
