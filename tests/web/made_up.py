@@ -112,8 +112,10 @@ def status(
 
 def explanation(name: str) -> Explanation:
     """One request, decided among two nodes."""
-    prices = [0.5, 1.0, 0.0, 0.2, 0.3, 0.0, 0.0, 0.0, 0.0]
-    candidates = tuple(Candidate(f"NODE{node}", name, *prices, 10, 1, 2) for node in range(2))
+    candidates = tuple(
+        Candidate(f"NODE{node}", name, 1.0, 0.5, 0.0, 0.2, 0.3, 0.0, 0.0, 0.0, 0.0, 10, 1, 2)
+        for node in range(2)
+    )
     attempt = AttemptStory(1, "NODE0", name, name, name, name, 0.1, 0.4, 1.0, 0.3, 0.9, 10, candidates)
     return Explanation(
         "00000001", name, name, name, "failed", name, 3.0, name, name, "NODE1", 0.1, 1.0, 10, 0, 20,
@@ -132,7 +134,9 @@ def evil() -> Facts:
     facts.documents = {
         "/models": ModelMatrix("NODE0", tuple(names), names, (row,)),
         "/runs": Runs("NODE0", (run,), True, bad),
-        "/advice": AdviceReport("NODE0", bad, 30, (Advice("nothing", False, bad, {bad: 1.0}),), (bad,)),
+        "/advice": AdviceReport(
+            "NODE0", bad, 30, (Advice("nothing", False, bad, {bad: 1.0}),), missing=(bad,)
+        ),
     }
     return facts
 

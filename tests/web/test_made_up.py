@@ -1,4 +1,4 @@
-"""The page in a real browser before made-up things: hostile names, a large run, small screens, other sites."""
+"""The page in a real browser, before made-up names that lie, large runs, small screens, other sites."""
 
 import functools
 import http.server

@@ -106,8 +106,9 @@ def test_the_page_moves_while_requests_run(browser: Any, tmp_path: Path) -> None
             assert page.locator("svg.spark polyline").count() == 3
         page.get_by_text("Nothing runs or waits here").wait_for()
         page.locator(".cell.full").first.wait_for(state="detached")
-        run = until(lambda: (found := anna.status().last_run) and found.requests == 18 and found, "all ended")
         until_fact(page, "h-last", "requests", "18 (18 done)")
+        run = anna.report().run
+        assert run is not None
         until_fact(page, "h-last", "makespan", f"{run.makespan_s:.2f} s")
         until_fact(page, "h-last", "waves bound", f"{run.bound_waves:.2f}")
         until_fact(page, "h-now", "ended", "18 (18 done)")

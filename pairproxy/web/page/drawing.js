@@ -52,15 +52,17 @@ export class Drawing {
       this.canvas.style.height = `${seen}px`;
     }
     this.perSecond = ((width - this.label) * this.zoom) / this.end;
+    this.left = this.scroller.scrollLeft; // read once: the document is asked to be laid out for it
+    this.top = this.scroller.scrollTop;
     return [width, seen, scale];
   }
 
   x(at) {
-    return this.label + at * this.perSecond - this.scroller.scrollLeft;
+    return this.label + at * this.perSecond - this.left;
   }
 
   y(lane) {
-    return AXIS + STRIP + lane * this.row - this.scroller.scrollTop;
+    return AXIS + STRIP + lane * this.row - this.top;
   }
 
   draw() {
@@ -116,7 +118,7 @@ export class Drawing {
     });
     for (const kind in rects) {
       this.pen.fillStyle = KINDS[kind] ? this.hatched(kind) : this.inks[kind];
-      for (const rect of rects[kind]) this.pen.fillRect(...rect);
+      for (const [left, y, wide, high] of rects[kind]) this.pen.fillRect(left, y, wide, high);
     }
     this.pen.textAlign = "right";
     this.pen.fillStyle = this.inks.back;

@@ -56,9 +56,9 @@ export class Plot extends Drawing {
   }
 
   barAt(x, y) {
-    const lane = Math.floor((y + this.scroller.scrollTop - AXIS - STRIP) / this.row);
+    const lane = Math.floor((y + this.top - AXIS - STRIP) / this.row);
     if (x < this.label || y < AXIS + STRIP || !this.lanes?.[lane]) return null;
-    const at = (x + this.scroller.scrollLeft - this.label) / this.perSecond;
+    const at = (x + this.left - this.label) / this.perSecond;
     const near = 3 / this.perSecond; // a thin bar is hit, too
     return this.lanes[lane].find((bar) => at >= bar.dispatched_s - near && at <= bar.ended_s + near) ?? null;
   }

@@ -107,9 +107,11 @@ function perNode(run, names) {
 function advised(state, run) {
   const told = state.store.ask(`/advice?run=${encodeURIComponent(run)}`).value;
   if (!told?.advice.length) return null;
-  const rows = told.advice.map((one) => ({ key: `${one.lever} ${one.sentence}`, cells: [one.lever.replace("-", " "), one.helps ? "helps" : "does not help", prose(one.sentence), one.gain_s === null ? "" : seconds(one.gain_s)] }));
+  const rows = told.advice.map((one) => ({ key: `${one.lever} ${one.sentence}`, cells: [one.lever.replace("-", " "), one.helps ? "helps" : "does not help", prose(one.sentence), gained(one)] }));
   return [
     table("What would make it faster", ["lever", "verdict", "why", number("gain")], rows),
     told.missing.length ? h("p", { class: "muted" }, "Not measured: ", told.missing.map(plain).join("; ")) : null,
   ];
 }
+
+const gained = (one) => (one.gain_s !== null ? seconds(one.gain_s) : one.gain === null || one.gain === undefined ? "" : percent(one.gain));
