@@ -2,7 +2,7 @@ from itertools import count
 
 import pytest
 
-from pairproxy.admin.reporting import Reports
+from pairproxy.admin.reporting import PAUSE_TIMES, Reports
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.commands import Command
 from pairproxy.core.dialects.reading_outline import outline_of
@@ -105,7 +105,7 @@ def test_without_a_run_there_is_none(asked: str | None) -> None:
 
 
 def test_who_only_looks_gets_a_report_again_that_took_long_to_make() -> None:
-    """For twenty times as long as it took; who asks for the report hears what is true now."""
+    """For a hundred times as long as it took; who asks for the report hears what is true now."""
     told = Recorded()
     told.serves("one", run="job")
     looks = count()
@@ -130,3 +130,106 @@ def test_what_clients_could_do_better_is_told_as_the_scheduler_says_it() -> None
     (finding,) = told.reports.report("job", {})().findings
     assert "at character 0 of the system prompt" in finding
     assert "clock" not in finding
+
+
+def test_who_watches_gets_a_report_anew_when_it_has_paid_for_itself() -> None:
+    """Until then it is said when; each that is made is counted, with its run."""
+    told = Recorded()
+    looks = count()
+    slow = Reports(told.scheduler, told.ledger, lambda: told.at + 0.01 * next(looks))
+    assert (slow.made(), slow.next_s()) == (None, None)
+    told.serves("one", run="job")
+    assert slow.watched()().last_run is not None
+    assert (slow.made(), slow.next_s()) == ((1, "job"), None)
+    told.at -= 4.4  # the next one ends in the same moment
+    told.serves("two", run="job")
+    last = slow.watched()().last_run
+    assert last is not None
+    assert last.requests == 1
+    wait_s = slow.next_s()
+    assert wait_s is not None
+    assert 0.1 < wait_s < 1.0 + PAUSE_TIMES * 0.01
+    told.at += wait_s
+    last = slow.watched()().last_run
+    assert last is not None
+    assert last.requests == 2
+    assert (slow.made(), slow.next_s()) == ((2, "job"), None)
+
+
+def test_a_report_of_before_is_whole() -> None:
+    """Its requests and its timeline are those that it was made of."""
+    told = Recorded()
+    told.serves("one", run="job")
+    told.reports.watched()()
+    told.serves("two", run="job")
+    kept = told.reports.report(None, {}, is_watched=True)()
+    assert kept.run is not None
+    assert kept.timeline is not None
+    assert (kept.run.requests, len(kept.records), len(kept.timeline.bars)) == (1, 1, 1)
+    assert len(told.reports.report(None, {})().records) == 2
+    assert len(told.reports.report(None, {}, is_watched=True)().records) == 2
+    assert Recorded().reports.report(None, {}, is_watched=True)().run is None
+
+
+def test_the_run_that_goes_on_is_told_beside_the_one_that_ended_last() -> None:
+    """Of several the one that began last, with the report of what of it ended; nothing open: none."""
+    told = Recorded()
+    watched = told.reports.watched()()
+    assert (watched.current, watched.current_report, watched.run_of) == (None, None, {})
+    told.arrives(ask("long", local_only=True, client="x"))
+    told.begins("long")
+    told.at += 1.0
+    for name in ("a", "b"):
+        told.arrives(ask(name, run="job"))
+    watched = told.reports.watched()()
+    assert watched.run_of == {"long": "long", "a": "job", "b": "job"}
+    assert watched.current is not None
+    assert (watched.current.run, watched.current.requests, watched.current.ended) == ("job", 2, 0)
+    assert (watched.current.running, watched.current.waiting, watched.current.slots) == (1, 1, 2)
+    assert (watched.last_run, watched.current_report) == (None, None)
+    told.begins("a")
+    told.finishes("a", tokens=10)
+    watched = told.reports.watched()()
+    assert watched.current is not None
+    assert (watched.current.run, watched.current.ended) == ("job", 1)
+    assert watched.current_report is watched.last_run
+    assert watched.last_run is not None
+    assert watched.last_run.run == "job"
+    told.begins("b")
+    told.finishes("b", tokens=10)
+    watched = told.reports.watched()()
+    assert watched.current is not None
+    assert (watched.current.run, watched.current_report) == ("long", None)
+    told.at += 1.0
+    told.finishes("long", tokens=10)
+    watched = told.reports.watched()()
+    assert (watched.current, watched.run_of) == (None, {})
+    assert watched.last_run is not None
+    assert watched.last_run.run == "long"
+
+
+def test_a_report_keeps_the_id_of_a_run_whose_first_request_is_open() -> None:
+    """The report of the others has the id that the run will end with, and is found by it."""
+    told = Recorded()
+    told.arrives(ask("first"))
+    told.begins("first")
+    told.arrives(ask("second", local_only=True))
+    told.begins("second")
+    told.at += 1.0
+    told.finishes("second", tokens=10)
+    before = told.reports.report(None, {})()
+    assert before.run is not None
+    assert (before.run.run, before.run.requests) == ("first", 1)
+    told.finishes("first", tokens=10)
+    after = told.reports.report("first", {})()
+    assert after.run is not None
+    assert after.run.requests == 2
+
+
+def test_only_a_few_reports_are_kept() -> None:
+    """Those that were made last."""
+    told = Recorded()
+    for name in "abcdef":
+        told.serves(name, run=name)
+        told.reports.report(name, {})()
+    assert [*told.reports._kept] == ["c", "d", "e", "f"]
