@@ -1,7 +1,8 @@
 """From a run and what is known of the nodes to Evidence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from pairproxy.core.accounting.paces import cached_of
 from pairproxy.core.accounting.records import RequestRecord
@@ -59,57 +60,77 @@ def gather(run: Run, known: Known) -> Evidence:
     )
 
 
+class _Stream(NamedTuple):
+    """A reply that came as a stream of counted tokens."""
+
+    record: RequestRecord
+    place: Place
+    dispatched_at: float
+    first_at: float
+    rates: Rates
+
+    @property
+    def prompt(self) -> int:
+        """Tokens."""
+        return self.record.usage.prompt_tokens or 0
+
+    @property
+    def later_tokens(self) -> int:
+        """All that it wrote but the first, which ends the reading."""
+        return max((self.record.usage.output_tokens or 0) - 1, 0)
+
+
 def _timing(records: Sequence[RequestRecord], places: Places) -> Timing:
     count = max(len(records), 1)
     whole = Timing(
         latency_s=sum(one.latency_s for one in records) / count,
         queue_s=sum(one.queue_s for one in records) / count,
     )
-    streams = [
-        (one, final, rates)
-        for one in records
-        if one.is_streaming
-        and (final := one.final) is not None
-        and final.first_byte_at is not None
-        and not one.continued
-        and (rates := places.get(final.place, (0, {}))[1].get(one.model)) is not None
-        and one.usage.prompt_tokens
-        and one.usage.output_tokens
-    ]
+    streams = [*_streams(records, places)]
     if not streams:
         return whole
+    return _written(_read(whole, streams, places), streams)
+
+
+def _streams(records: Sequence[RequestRecord], places: Places) -> Iterator[_Stream]:
+    for one in records:
+        final, usage = one.final, one.usage
+        if final is None or final.first_byte_at is None or not one.is_streaming or one.continued:
+            continue
+        rates = places.get(final.place, (0, {}))[1].get(one.model)
+        if rates is not None and usage.prompt_tokens and usage.output_tokens:
+            yield _Stream(one, final.place, final.dispatched_at, final.first_byte_at, rates)
+
+
+def _read(timing: Timing, streams: Sequence[_Stream], places: Places) -> Timing:
     best: dict[ModelName, float] = {}
     for _, rates_of in places.values():
         for model, rates in rates_of.items():
             best[model] = max(best.get(model, 0.0), rates.prefill)
-    number = len(streams)
-    prompts = [one.usage.prompt_tokens or 0 for one, _, _ in streams]
-    writing = [
-        (one, final.place, final.first_byte_at or 0.0, one.ended_at, rates)
-        for one, final, rates in streams
-        if (one.usage.output_tokens or 0) > 1
-    ]
-    tokens = sum((one.usage.output_tokens or 0) - 1 for one, *_ in writing)
-    writing_s = sum(end - start for _, _, start, end, _ in writing)
+
+    def mean(value: Callable[[_Stream], float]) -> float:
+        return sum(map(value, streams)) / len(streams)
+
     return replace(
-        whole,
-        ttft_s=sum(one.ttft_s or 0.0 for one, _, _ in streams) / number,
-        read_s=sum((final.first_byte_at or 0.0) - final.dispatched_at for _, final, _ in streams) / number,
-        alone_read_s=sum(
-            max(prompt - cached_of(one), 1) / rates.prefill
-            for (one, _, rates), prompt in zip(streams, prompts, strict=True)
-        )
-        / number,
-        best_read_s=sum(
-            prompt / best[one.model] for (one, _, _), prompt in zip(streams, prompts, strict=True)
-        )
-        / number,
-        tpot_s=writing_s / tokens if tokens else None,
-        alone_tpot_s=sum(((one.usage.output_tokens or 0) - 1) / rates.decode for one, *_, rates in writing)
-        / tokens
-        if tokens
-        else None,
-        company=_company([(place, start, end) for _, place, start, end, _ in writing]),
+        timing,
+        ttft_s=mean(lambda one: one.record.ttft_s or 0.0),
+        read_s=mean(lambda one: one.first_at - one.dispatched_at),
+        alone_read_s=mean(lambda one: max(one.prompt - cached_of(one.record), 1) / one.rates.prefill),
+        best_read_s=mean(lambda one: one.prompt / best[one.record.model]),
+    )
+
+
+def _written(timing: Timing, streams: Sequence[_Stream]) -> Timing:
+    writing = [one for one in streams if one.later_tokens]
+    tokens = sum(one.later_tokens for one in writing)
+    if not tokens:
+        return timing
+    spent_s = sum(one.record.ended_at - one.first_at for one in writing)
+    return replace(
+        timing,
+        tpot_s=spent_s / tokens,
+        alone_tpot_s=sum(one.later_tokens / one.rates.decode for one in writing) / tokens,
+        company=_company([(one.place, one.first_at, one.record.ended_at) for one in writing]),
     )
 
 
