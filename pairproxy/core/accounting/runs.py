@@ -90,7 +90,7 @@ def group_all(
     named: defaultdict[str, list[_Member]] = defaultdict(list)
     unnamed: defaultdict[str, list[_Member]] = defaultdict(list)
     members: list[_Member] = [*records, *open_requests]
-    for one in sorted(members, key=lambda one: one.arrived_at):
+    for one in sorted(members, key=lambda one: (one.arrived_at, one.id)):  # a coarse clock has moments of many
         if one.origin is None:
             group = unnamed[one.client] if one.run is None else named[one.run]
             group.append(one)
