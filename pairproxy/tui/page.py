@@ -28,7 +28,10 @@ Draw = Callable[[int], list[Text]]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """``fair``: lines it gets before others get more than that; ``wants``: lines in which it fits."""
+    """``fair``: lines it gets before others get more than that; ``wants``: lines in which it fits.
+
+    With fewer than three of these it is left out: a title and a count say nothing.
+    """
 
     draw: Draw
     wants: int
@@ -72,24 +75,37 @@ def one_page(status: Status, limit: str, width: int, palette: Palette) -> list[T
 
     Nothing else is cut: a table that is wider than ``width`` becomes blocks, a sentence may be wider.
     """
-    tables: list[tuple[Sequence[Column], list[list[Text]], int]] = [
-        (NODES, node_rows(status, width, palette), 0),
-        (MODELS, model_rows(status, palette), 0),
-        (RUNNING, running_rows(status, palette, MOST_LISTED), len(status.running) - MOST_LISTED),
-        (WAITING_COLUMNS, waiting_rows(status, palette, MOST_LISTED), len(status.waiting) - MOST_LISTED),
+    run = run_lines(status, width, palette)
+    running = _on_paper(RUNNING, running_rows(status, palette, MOST_LISTED), width)
+    waiting = _on_paper(WAITING_COLUMNS, waiting_rows(status, palette, MOST_LISTED), width)
+    parts = [
+        [*_on_paper(NODES, node_rows(status, width, palette), width), _legend(status, width, palette, "")],
+        run,
+        [*running, *_not_listed(len(status.running))],
+        [*waiting, *_not_listed(len(status.waiting))],
+        _on_paper(MODELS, model_rows(status, palette), width),
+        [Text(named(note, is_ascii=palette.is_ascii)) for note in notes(status)],
     ]
     lines = _top(status, limit, width, palette, "")
-    for columns, rows, hidden in tables:
-        if rows:
-            fits = natural_width(columns, rows) <= width
-            lines += [Text(), *(table(columns, rows, width, "") if fits else blocks(columns, rows))]
-        if hidden > 0:
-            lines.append(Text(f"and {hidden} more; `pairproxy status --json` has them all"))
-        if columns is NODES:
-            run = run_lines(status, width, palette)
-            lines += [_legend(status, width, palette, ""), *([Text(), *run] if run else [])]
-    said = [Text(named(note, is_ascii=palette.is_ascii)) for note in notes(status)]
-    return [*lines, Text(), *said] if said else lines
+    for part in parts:
+        lines += [Text(), *part] if part else []
+    return lines
+
+
+def _on_paper(columns: Sequence[Column], rows: list[list[Text]], width: int) -> list[Text]:
+    """A table if it fits, maybe without the columns that are pictures without a title; else blocks."""
+    if not rows:
+        return []
+    if natural_width(columns, rows) > width:
+        kept = [index for index, column in enumerate(columns) if column.title or not column.is_rigid]
+        columns, rows = [columns[index] for index in kept], [[row[index] for index in kept] for row in rows]
+    return table(columns, rows, width, "") if natural_width(columns, rows) <= width else blocks(columns, rows)
+
+
+def _not_listed(count: int) -> list[Text]:
+    if count <= MOST_LISTED:
+        return []
+    return [Text(f"and {count - MOST_LISTED} more; `pairproxy status --json` has them all")]
 
 
 def _top(status: Status, limit: str, width: int, palette: Palette, banner: str) -> list[Text]:
@@ -231,7 +247,9 @@ def _stacked(parts: Sequence[Part], room: int) -> list[Text]:
     for goal in ([min(part.fair, part.wants) for part in parts], [part.wants for part in parts]):
         for index, wanted in enumerate(goal):
             heights[index] += min(max(wanted - heights[index], 0), room - sum(heights))
-    shown = [part.draw(height) for part, height in zip(parts, heights, strict=True) if height]
+    shown = [
+        part.draw(height) for part, height in zip(parts, heights, strict=True) if height >= min(3, part.wants)
+    ]
     is_loose = sum(map(len, shown)) + len(shown) <= room
     lines: list[Text] = []
     for one in shown:

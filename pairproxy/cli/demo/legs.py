@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from pairproxy.api.schema import NodeStatus
@@ -47,6 +48,9 @@ class Watcher(Protocol):
     def starting(self, nodes: int) -> None:
         """The nodes are being started."""
 
+    def started(self, home: Path, page: str) -> None:
+        """They are there; ``home`` is that of the one that is asked, ``page`` the address of its page."""
+
     def leg(self, round_number: int, rounds: int, is_alone: bool, requests: int) -> None:
         """A leg begins."""
 
@@ -67,6 +71,7 @@ async def run_demo(plan: Plan, watcher: Watcher) -> Result:
     watcher.starting(plan.nodes)
     async with Cluster(demo_settings(plan.nodes, plan.engine)) as cluster:
         first = cluster.nodes[0]
+        watcher.started(first.home, f"http://{first.file.admin_host}:{first.file.admin_port}/")
         nodes = (await asyncio.to_thread(cluster.status, first)).nodes
         alone: list[LegResult] = []
         together: list[LegResult] = []

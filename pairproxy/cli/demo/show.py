@@ -1,5 +1,7 @@
 """The demo on a terminal: what happens while it happens, then the result; or the result as JSON."""
 
+import os
+import shlex
 import sys
 from contextlib import ExitStack
 
@@ -8,6 +10,7 @@ from rich.live import Live
 from rich.table import Table
 
 from pairproxy.api.results import DemoResult, Reply
+from pairproxy.cli.demo.cluster import DemoNode
 from pairproxy.cli.demo.legs import Result
 from pairproxy.cli.options import plain
 from pairproxy.cli.printing import console, counted
@@ -36,6 +39,14 @@ class Screen:
         """The nodes are being started."""
         self._open.close()
         self._say(f"starting {nodes} nodes on this machine")
+
+    def started(self, node: DemoNode) -> None:
+        """They are there: how to look on."""
+        home = str(node.home)
+        home = home if os.name == "nt" else shlex.quote(home)
+        for line in ("watch them from another terminal:", f"  pairproxy status --watch --home {home}"):
+            if not self._is_quiet:
+                self._err.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def leg(self, round_number: int, rounds: int, is_alone: bool, requests: int) -> None:
         """A leg begins."""
