@@ -5,6 +5,7 @@ import base64
 import contextlib
 import itertools
 import json
+import urllib.request
 import uuid
 import zlib
 from collections.abc import Iterator
@@ -190,6 +191,10 @@ def assert_silent(node: Node, temporary: Path) -> None:
     """What a node wrote, keeps and tells holds no word of it."""
     told = [repr(node.status()), repr(get_report(node.home, with_recording=True))]
     told.append(repr(get_explanation(node.home, "last")))
+    with urllib.request.urlopen(f"http://127.0.0.1:{node.file.admin_port}/metrics", timeout=10) as answer:
+        told.append(answer.read().decode())
+    assert "pairproxy_requests_total{" in told[-1]
+    assert NAMED not in told[-1]
     assert not [text for text in told if CANARY in text]
     places = [node.log_file, *node.home.rglob("*"), *temporary.rglob("*")]
     files = [path for path in places if path.is_file()]
@@ -198,4 +203,5 @@ def assert_silent(node: Node, temporary: Path) -> None:
         assert WORD not in data, path
         assert NAMED.encode() not in data, path
     assert " DEBUG " in node.log
+    assert "INFO pairproxy.request_log: request ended" in node.log
     assert list(temporary.iterdir()) == []
