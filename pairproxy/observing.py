@@ -118,7 +118,7 @@ class Observing:
             "/events": self._live.events,
             "/metrics": self._metrics.page,
             "/models": reckoned(self._models),
-            "/runs": runs_page(self._history.runs),
+            "/runs": runs_page(self._history.runs, self._view.kept_reports),
             "/openapi.json": kept(description),
             "/advice": self._advising.page,
         }

@@ -102,6 +102,10 @@ class Reports:
         """How many reports were made by now, and the run of the last one; None: none yet."""
         return self._made
 
+    def kept(self) -> tuple[RunReport, ...]:
+        """The reports that were made last."""
+        return tuple(report for _, report in self._kept.copy().values())  # a thread may add one
+
     def next_s(self) -> float | None:
         """Seconds until the report of a run that grew may be made anew for who watches; None: none did."""
         return max(self._next_at - self._now(), 0.0) if self._is_behind else None

@@ -92,6 +92,10 @@ class View:
         """How many reports of runs were made by now, and the run of the last one; None: none yet."""
         return self._reports.made()
 
+    def kept_reports(self) -> tuple[RunReport, ...]:
+        """The reports that were made last."""
+        return self._reports.kept()
+
     def next_report_s(self) -> float | None:
         """Seconds until a report that is behind may be made anew for who watches; None: none is."""
         return self._reports.next_s()

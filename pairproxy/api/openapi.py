@@ -82,7 +82,7 @@ ENDPOINTS = (
         "The runs that are remembered, in memory and on disk, the latest first.",
         Runs,
         query=(
-            Asked("since", float, "Only runs that began in so many seconds before now."),
+            Asked("since", float, "Only runs that began then or later, in seconds of the epoch."),
             Asked("limit", int, "At most so many."),
         ),
     ),

@@ -1,0 +1,86 @@
+"""What is drawn: the page in a real browser, the picture and the file of a run (tests/support/faces.py)."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.support.command import here
+from tests.support.daemons import Node
+from tests.support.faces import NUMBER, Seen, counts, only
+
+
+def page(browser_page: Any, node: Node, run: str) -> list[Seen]:
+    """The overview and the view of the run, in a browser."""
+    address = f"http://localhost:{node.file.admin_port}/"
+    browser_page.goto(address)
+    browser_page.locator("section[aria-labelledby=h-last] .facts").wait_for()
+    overview = _facts(browser_page, "section[aria-labelledby=h-last]")
+    ended = _facts(browser_page, "section[aria-labelledby=h-now]")["ended"]
+    browser_page.goto(f"{address}#/runs/{run}")
+    browser_page.locator("article .facts").wait_for()
+    whole = _facts(browser_page, "article")
+    table = browser_page.locator("article table", has_text="Who did what").locator("tbody tr")
+    cells = [row.locator("th, td").all_inner_texts() for row in table.all()]
+    tokens = {
+        "prompt_tokens": str(sum(int(row[2]) for row in cells)),
+        "output_tokens": str(sum(int(row[3]) for row in cells)),
+    }
+    return [
+        Seen("the page's requests", counts(ended.partition("(")[2])),
+        _of_page("the page's last run", overview),
+        _of_page("the page's run", whole, tokens),
+    ]
+
+
+def _of_page(face: str, facts: Mapping[str, str], more: Mapping[str, str] | None = None) -> Seen:
+    requests, _, ended = facts["requests"].partition(" (")
+    names = {
+        "makespan": "makespan_s",
+        "speedup": "speedup",
+        "waves bound": "bound_waves",
+        "provable bound": "bound_provable",
+        "efficiency": "efficiency",
+        "no schedule ends before": "lower_bound_s",
+    }
+    told = {name: facts[term].removesuffix(" s") for term, name in names.items() if term in facts}
+    return Seen(face, counts(ended), {"requests": requests, **told, **(more or {})})
+
+
+def _facts(browser_page: Any, where: str) -> dict[str, str]:
+    found = browser_page.locator(f"{where} .facts > div")
+    return {
+        one.locator("dt").inner_text().strip(): one.locator("dd").inner_text().strip() for one in found.all()
+    }
+
+
+def pictures(node: Node, run: str, directory: Path) -> list[Seen]:
+    """The files of `pairproxy report --svg --html`, by the words in them."""
+    svg, html = directory / "run.svg", directory / "run.html"
+    here("report", "--home", node.home, "--run", run, "--svg", svg, "--html", html)
+    drawn, written = _words(svg), _words(html)
+    title = rf"(\d+) requests in {NUMBER} s, speedup {NUMBER} of at most {NUMBER}"
+    names = ("requests", "makespan_s", "speedup", "bound_provable")
+    found = []
+    for face, text in (("svg", drawn), ("html", written)):
+        told = re.search(title, text)
+        assert told is not None, text
+        numbers = dict(zip(names, told.groups(), strict=True))
+        numbers["lower_bound_s"] = re.findall(rf"no schedule ends before {NUMBER} s", text)[-1]
+        found.append(Seen(face, None, numbers))
+    terms = {
+        "makespan_s": rf"makespan {NUMBER} s",
+        "requests": r"requests (\d+) speedup",
+        "speedup": rf"speedup {NUMBER} waves",
+        "bound_waves": rf"waves bound {NUMBER} provable",
+        "bound_provable": rf"provable bound {NUMBER} efficiency",
+        "efficiency": r"efficiency (\d+%) no",
+    }
+    ended = counts(only(r"In words \d+ requests \(([^)]*)\)", written))
+    return [*found, Seen("html's facts", ended, {name: only(term, written) for name, term in terms.items()})]
+
+
+def _words(file: Path) -> str:
+    """What stands in a picture or a page, in one line."""
+    text = re.sub(r"<style.*?</style>", "", file.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]+>", " ", text).split())
