@@ -4,13 +4,13 @@ import os
 import shlex
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 
 import msgspec
 from rich.live import Live
 from rich.table import Table
 
 from pairproxy.api.results import DemoResult, Reply
-from pairproxy.cli.demo.cluster import DemoNode
 from pairproxy.cli.demo.legs import Result
 from pairproxy.cli.options import plain
 from pairproxy.cli.printing import console, counted
@@ -40,13 +40,11 @@ class Screen:
         self._open.close()
         self._say(f"starting {nodes} nodes on this machine")
 
-    def started(self, node: DemoNode) -> None:
-        """They are there: how to look on."""
-        home = str(node.home)
-        home = home if os.name == "nt" else shlex.quote(home)
-        for line in ("watch them from another terminal:", f"  pairproxy status --watch --home {home}"):
-            if not self._is_quiet:
-                self._err.print(line, markup=False, highlight=False, soft_wrap=True)
+    def started(self, home: Path, page: str) -> None:
+        """They are there: how to look on, from another terminal and in a browser."""
+        where = f'"{home}"' if os.name == "nt" else shlex.quote(str(home))
+        self._say(f"watch them: pairproxy status --watch --home {where}")
+        self._say(f"        or: {page}")
 
     def leg(self, round_number: int, rounds: int, is_alone: bool, requests: int) -> None:
         """A leg begins."""
@@ -87,7 +85,7 @@ class Screen:
 
     def _say(self, line: str) -> None:
         if not self._is_quiet:
-            self._err.print(line, highlight=False)
+            self._err.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def _picture(self) -> Table:
         table = Table(box=None, title=self._title, title_justify="left", show_header=False)

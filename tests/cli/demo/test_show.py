@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -72,11 +73,14 @@ def test_a_terminal_sees_the_work_and_is_given_back(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("TERM", "xterm")
     screen = Screen(is_quiet=False)
     screen.starting(2)
+    screen.started(Path("a home"), "http://127.0.0.1:7/")
     screen.leg(1, 3, is_alone=True, requests=2)
     screen.tokens(1, 10)
     screen.close()
     drawn = terminal.getvalue()
     assert "starting 2 nodes" in drawn
+    assert "watch them: pairproxy status --watch --home 'a home'" in drawn.replace('"', "'")
+    assert "or: http://127.0.0.1:7/" in drawn
     assert "round 1 of 3, on node A alone" in drawn
     assert "##### 10 tokens" in " ".join(drawn.split())
     assert drawn.rfind("\x1b[?25h") > drawn.rfind("\x1b[?25l")
@@ -88,6 +92,7 @@ def test_a_quiet_screen_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", terminal)
     screen = Screen(is_quiet=True)
     screen.starting(2)
+    screen.started(Path(), "http://127.0.0.1:7/")
     screen.leg(1, 1, is_alone=False, requests=1)
     screen.tokens(0, 5)
     screen.leg_done(1.0)
