@@ -16,7 +16,7 @@ from pairproxy.api.runs import RunSummary
 from pairproxy.core.accounting.bounds import waves_bound
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.report import RunReport
-from pairproxy.core.accounting.runs import Run, group_runs
+from pairproxy.core.accounting.runs import Run, group_runs, id_of
 from pairproxy.core.accounting.services import seen_slots
 from pairproxy.core.accounting.works import Places
 from pairproxy.core.models import NodeId, RequestId
@@ -216,7 +216,7 @@ class RunBook:
         """Let a run have the records that memory holds of it now."""
         records = sorted((one for run in runs for one in run.records), key=lambda one: one.arrived_at)
         name = runs[0].name
-        id_ = name or (str(records[0].id) if len(records) == kept.requests else kept.run.id)
+        id_ = name or (id_of(records) if len(records) == kept.requests else kept.run.id)
         kept.run = Run(id_, name, tuple(records))
         if grown_at is None:
             return

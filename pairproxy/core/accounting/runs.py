@@ -73,6 +73,17 @@ class Group:
         return frozenset([one.model for one in self.ended] + [one.request.model for one in self.open])
 
 
+_Member = RequestRecord | OpenRequest
+
+
+def id_of(members: Sequence[_Member]) -> str:
+    """The id of an unnamed run of these (by arrival): that of its first request.
+
+    Of several that arrived in one moment of a coarse clock it is the same one, whichever of them ends first.
+    """
+    return min(one.id for one in members if one.arrived_at == members[0].arrived_at)
+
+
 def group_runs(records: Iterable[RequestRecord], idle_gap_s: float = IDLE_GAP_S) -> tuple[Run, ...]:
     """Group records into runs, the one that ended last at the end.
 
@@ -90,7 +101,7 @@ def group_all(
     named: defaultdict[str, list[_Member]] = defaultdict(list)
     unnamed: defaultdict[str, list[_Member]] = defaultdict(list)
     members: list[_Member] = [*records, *open_requests]
-    for one in sorted(members, key=lambda one: (one.arrived_at, one.id)):  # a coarse clock has moments of many
+    for one in sorted(members, key=lambda one: one.arrived_at):
         if one.origin is None:
             group = unnamed[one.client] if one.run is None else named[one.run]
             group.append(one)
@@ -100,13 +111,10 @@ def group_all(
     )
 
 
-_Member = RequestRecord | OpenRequest
-
-
 def _group(name: str | None, part: Sequence[_Member]) -> Group:
     ended = tuple(one for one in part if isinstance(one, RequestRecord))
     still_open = tuple(one for one in part if isinstance(one, OpenRequest))
-    return Group(part[0].id if name is None else name, name, part[0].arrived_at, ended, still_open)
+    return Group(id_of(part) if name is None else name, name, part[0].arrived_at, ended, still_open)
 
 
 def _split(members: Iterable[_Member], idle_gap_s: float) -> list[list[_Member]]:
