@@ -1,6 +1,7 @@
 """The page in a real browser over real daemons."""
 
 import http.client
+import itertools
 import json
 import re
 import socket
@@ -23,12 +24,15 @@ def address(node: Node) -> str:
     return f"http://localhost:{node.file.admin_port}/"
 
 
+_numbers = itertools.count()
+
+
 def ask(node: Node, tokens: int, run: str = "tea", words: int = 20) -> str:
-    """Send a request as a client does and read all of the reply; returns the request's id."""
+    """Send a request that no cache knows, and read all of the reply; returns the request's id."""
     model = node.status().nodes[0].engines[0].replicas[0].model
     body = {
         "model": model, "stream": True, "max_tokens": tokens,
-        "messages": [{"role": "user", "content": "word " * words}],
+        "messages": [{"role": "user", "content": f"{next(_numbers)} " + "word " * words}],
     }  # fmt: skip
     connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=60)
     fields = {"Content-Type": "application/json", "X-Pairproxy-Run": run}
@@ -40,9 +44,13 @@ def ask(node: Node, tokens: int, run: str = "tea", words: int = 20) -> str:
 
 
 @contextmanager
-def asking(node: Node, requests: int, tokens: Callable[[int], int]) -> Iterator[None]:
+def asking(
+    node: Node, requests: int, tokens: Callable[[int], int], run: str = "tea", words: int = 20
+) -> Iterator[None]:
     """Requests under way while the block runs; it ends when all have their reply."""
-    threads = [threading.Thread(target=ask, args=(node, tokens(index))) for index in range(requests)]
+    threads = [
+        threading.Thread(target=ask, args=(node, tokens(index), run, words)) for index in range(requests)
+    ]
     for thread in threads:
         thread.start()
     try:

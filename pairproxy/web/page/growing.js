@@ -1,8 +1,27 @@
 // The timeline of a run that goes on: what ended, as the report has it, and what runs and waits, as the status does.
 
+const MOST_SEEN = 500; // bars that ended and are not in the report yet: it is made some seconds later
 const EARLY_S = 0.1; // a slot is heard to be free a little after its next request was sent
 
-/** A timeline like the report's; bars of what runs end now, as "running". `report` is null, or the run's own. */
+/** What ran when the status was last told, until the report has it: else a slot that worked would look idle. */
+const seen = new Map(); // request and attempt -> {one, sent, now}
+let seenRun = "";
+
+function remember(run, running, isReported) {
+  if (seenRun !== run.run) seen.clear();
+  seenRun = run.run;
+  for (const one of running) {
+    if (one.run !== run.run || one.node === null) continue;
+    const key = `${one.request} ${one.attempt}`;
+    seen.delete(key);
+    seen.set(key, { one, sent: Math.max(0, run.age_s - one.age_s), now: run.age_s });
+  }
+  for (const key of seen.keys()) if (isReported.has(key)) seen.delete(key);
+  for (const key of [...seen.keys()].slice(0, -MOST_SEEN)) seen.delete(key);
+  return [...seen.values()].sort((one, other) => one.sent - other.sent);
+}
+
+/** A timeline like the report's; bars of what runs, or ran a moment ago, are "running". `report` is null, or the run's own. */
 export function growing(status, report) {
   const run = status.current_run;
   const now = run.age_s;
@@ -15,18 +34,17 @@ export function growing(status, report) {
     last.at = Math.max(last.at, bar.ended_s);
     last.waves = Math.max(last.waves, bar.wave);
   }
-  const seen = new Set(bars.map((bar) => `${bar.request} ${bar.attempt}`));
-  for (const one of status.running) {
-    if (one.run !== run.run || one.node === null || seen.has(`${one.request} ${one.attempt}`)) continue;
-    const sent = Math.max(0, now - one.age_s);
+  const isReported = new Set(bars.map((bar) => `${bar.request} ${bar.attempt}`));
+  for (const { one, sent, now: last } of remember(run, status.running, isReported)) {
     let lane = lanes.findIndex((is, index) => is.node === one.node && is.engine === one.engine && lasts[index].at <= sent + EARLY_S);
     if (lane < 0) {
       const slots = lanes.filter((is) => is.node === one.node && is.engine === one.engine).length;
       lane = lanes.push({ node: one.node, engine: one.engine, slot: slots + 1 }) - 1;
       lasts.push({ at: 0, waves: 0 });
     }
-    lasts[lane].at = Infinity;
-    bars.push(barOf(one, lane, lasts[lane].waves + 1, sent, now));
+    lasts[lane].at = last;
+    lasts[lane].waves += 1;
+    bars.push(barOf(one, lane, lasts[lane].waves, sent, last));
   }
   const waiting = status.waiting
     .filter((one) => one.run === run.run)
