@@ -5,6 +5,7 @@ import pytest
 from pairproxy.admin.view import View
 from pairproxy.config import Limits
 from pairproxy.core.accounting.ledger import Ledger
+from pairproxy.core.accounting.throughput import Throughput
 from pairproxy.core.commands import Command
 from pairproxy.core.events import DrainStarted, EngineLost, EngineReported, Event
 from pairproxy.core.models import ModelName, NodeId
@@ -12,7 +13,7 @@ from pairproxy.peers.book import PeerBook
 from pairproxy.security import tls
 from pairproxy.security.identity import Identity, load_or_create
 from pairproxy.security.peer_record import PeerRecord
-from tests.core.told import GPU, SLOW, A, M, Told, ask, document, report
+from tests.core.told import FAST, GPU, SLOW, A, M, Told, ask, document, report
 
 
 class Recorded(Told):
@@ -20,6 +21,8 @@ class Recorded(Told):
 
     def __init__(self, book: PeerBook, *, speed: bool = True) -> None:
         self.ledger = Ledger()
+        self.written: dict[str, int] = {}  # tokens that came so far, as a meter counts them
+        self.throughput = Throughput(lambda attempt: lambda: self.written.get(attempt.request, 0))
         super().__init__(speed=SLOW if speed else None)
         self.view = View(
             "anna",
@@ -30,12 +33,14 @@ class Recorded(Told):
             lambda: 4712,
             lambda: self.at,
             lambda: 0.5,
+            self.throughput,
         )
         self.view.client_ports = {"gpu": 4711}
 
     def tell(self, event: Event) -> list[Command]:
         commands = super().tell(event)
         self.ledger.record(event, commands)
+        self.throughput.record(event, commands)
         return commands
 
 
@@ -115,6 +120,71 @@ def test_what_runs_and_what_waits(book: PeerBook) -> None:
     status = told.view.status()()
     assert (status.running, status.queue_length, status.nodes[0].engines[0].in_flight) == ((), 0, 0)
     assert status.requests_done == 2
+
+
+def test_what_runs_is_told_with_its_times_its_tokens_and_its_run(book: PeerBook, other: Identity) -> None:
+    """Of a request of this machine and of a peer's; what waits, with who must stay here."""
+    told = Recorded(book)
+    told.tell(EngineReported(told.at, report(2)))
+    told.arrives(ask("first", run="job", prompt=300))
+    told.arrives(ask("guest", origin=other.device_id, engine=GPU))
+    told.arrives(ask("second", run="job"))
+    told.arrives(ask("third", local_only=True, client="x"))
+    told.at = 1.0
+    told.begins("first")
+    told.at = 4.0
+    told.written["first"] = 90
+    status = told.view.status()()
+    first, guest = status.running
+    assert (first.request, first.run, first.origin, first.attempt) == ("first", "job", None, 1)
+    assert (first.age_s, first.queue_s, first.ttft_s) == (4.0, 0.0, 1.0)
+    assert (first.prompt_tokens, first.output_tokens) == (300, 90)
+    assert (guest.request, guest.run, guest.origin, guest.ttft_s) == ("guest", None, other.device_id, None)
+    second, third = status.waiting
+    assert (second.request, second.run, second.age_s, second.is_local) == ("second", "job", 4.0, False)
+    assert (third.request, third.run, third.is_local) == ("third", "third", True)
+    assert status.limit.startswith("All 2 slots are busy")
+    told.finishes("first", tokens=90)
+    told.begins("second")
+    (second,) = [one for one in told.view.status()().running if one.request == "second"]
+    assert (second.queue_s, second.ttft_s) == (4.0, 4.0)
+
+
+def test_the_current_run_is_told_as_far_as_it_is(book: PeerBook) -> None:
+    """Counts, waves, and the bound of all that arrived; nothing open: there is none."""
+    told = Recorded(book)
+    assert told.view.status()().current_run is None
+    for name in ("one", "two", "three"):
+        told.arrives(ask(name, run="job"))
+    told.at = 2.0
+    told.begins("one")
+    told.finishes("one", tokens=10)
+    current = told.view.status()().current_run
+    assert current is not None
+    assert (current.run, current.age_s, current.requests, current.slots) == ("job", 2.0, 3, 1)
+    assert (current.ended, current.running, current.waiting) == (1, 1, 1)
+    assert (current.waves, current.waves_done, current.bound_waves) == (3, 1.0, 1.0)
+    assert current.speedup is None  # there is one node
+    for name in ("two", "three"):
+        told.begins(name)
+        told.finishes(name, tokens=10)
+    assert told.view.status()().current_run is None
+
+
+def test_each_node_tells_what_it_writes(book: PeerBook, other: Identity) -> None:
+    """This one's by its requests and its guests', a peer's by those sent there; the last minute of both."""
+    told = Recorded(book)
+    told.hears(document(other.device_id, rates=FAST))
+    told.arrives(ask("there"))
+    told.arrives(ask("guest", origin=other.device_id, engine=GPU))
+    told.begins("there")
+    told.begins("guest")
+    told.at = 2.0
+    told.written |= {"there": 100, "guest": 20}
+    own, peer = told.view.status()().nodes
+    assert (own.tokens_per_s, peer.tokens_per_s) == pytest.approx((10.0, 50.0))
+    assert (own.recent_tokens_per_s[-2:], len(own.recent_tokens_per_s)) == ((10.0, 10.0), 60)
+    assert peer.recent_tokens_per_s[-3:] == (0.0, 50.0, 50.0)
 
 
 def run(told: Recorded, name: str, seconds: float = 2.0) -> None:

@@ -187,3 +187,24 @@ def test_a_long_reply_keeps_a_bounded_tail() -> None:
     """Megabytes pass, the end is remembered."""
     body = OLLAMA_PART * (4 * TAIL_BYTES // len(OLLAMA_PART)) + OLLAMA_END
     assert metered(Dialect.OLLAMA, body, step=5000)[1].output_tokens == 40
+
+
+@pytest.mark.parametrize(
+    ("dialect", "part", "streaming", "status", "written"),
+    [
+        (Dialect.OLLAMA, OLLAMA_PART, True, 200, 3),
+        (Dialect.OPENAI, EVENT, True, 200, 3),
+        (Dialect.ANTHROPIC, b"event: content_block_delta\ndata: {}\n\n", True, 200, 3),
+        (Dialect.OPENAI, b'{"choices":\n[{"message":\n', False, 200, 0),
+        (Dialect.OLLAMA, b'{"error":\n\n', True, 500, 0),
+    ],
+)
+def test_what_came_so_far_is_told_while_it_comes(
+    dialect: Dialect, part: bytes, streaming: bool, status: int, written: int
+) -> None:
+    """One for each record; of a body in one piece, or of an error, nothing."""
+    meter = Meter(dialect, streaming, status)
+    assert meter.written() == 0
+    for _ in range(3):
+        meter.feed(part)
+    assert meter.written() == written
