@@ -1,7 +1,8 @@
 """A record as a row of the table of requests, and back.
 
-Left out are the hashes of its prompt: they are no text, but somebody could compare them with those of texts
-that he guesses. What an engine or a client may have made too large is cut to what a row may hold.
+Left out are the hashes of its prompt, which are no text, but which somebody could compare with those of texts
+that he guesses; and the client's name for its trace, which is its tracing's. What an engine or a client may
+have made too large is cut to what a row may hold.
 """
 
 from collections.abc import Sequence
