@@ -126,7 +126,7 @@ PRINTED: Mapping[str, tuple[type, ...]] = {
     "advise": (AdviceReport,),
     "whatif": (results.WhatIf,),
     "demo": (results.DemoResult,),
-    "bench": (results.BenchHere,),
+    "bench": (results.BenchResult, results.BenchHere),
     "peers": (commands.Peers,),
     "rights": (commands.InForce,),
     "forget": (commands.Forgot,),

@@ -104,6 +104,25 @@ def test_a_stream_of_events_holds_published_documents(live: list[Node]) -> None:
 
 
 @pytest.mark.slow
+def test_what_a_bench_prints_is_published() -> None:
+    """A small one."""
+    small = ("--requests", "3", "--rounds", "1", "--policies", "fastest-finish", "--fast-forward", "50")
+    done = pairproxy("bench", *small, "--json")
+    assert done.returncode == 0, done.stderr
+    assert printed("bench", done.stdout) == []
+
+
+@pytest.mark.slow
+def test_what_a_bench_of_this_cluster_prints_is_published(live: list[Node]) -> None:
+    """Asked of the daemon that runs."""
+    done = pairproxy(
+        "bench", "--here", "--yes", "--requests", "2", "--rounds", "1", "--home", live[0].home, "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    assert printed("bench", done.stdout) == []
+
+
+@pytest.mark.slow
 def test_what_a_demo_prints_is_published() -> None:
     """A whole one, as a new user starts it."""
     done = pairproxy("demo", "--engine", "paced", "--requests", "3", "--rounds", "1", "--json")

@@ -5,6 +5,7 @@ import http.client
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ ENDS = {"done": 6, "cancelled": 2, "refused": 1}
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """Two unequal nodes of one slot each, after the run; yields the one that was asked."""
     with Daemons(tmp_path_factory.mktemp("faces")) as daemons:
-        more = {"routing": {"queue_limit": WAITING}, "log": {"format": "json"}}
+        more: dict[str, Any] = {"routing": {"queue_limit": WAITING}, "log": {"format": "json"}}
         daemons.home("A", settings(paced={"decode": 40.0}, **more))
         daemons.home("B", settings(paced={"decode": 25.0}, **more))
         daemons.pair("A", "B")

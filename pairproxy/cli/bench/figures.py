@@ -1,48 +1,14 @@
 """From legs to figures: speedup against the best single node, next to what no schedule can beat. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median, median_low
 
+from pairproxy.api.results import Bounds, Figures
 from pairproxy.cli.bench.legs import Leg
 from pairproxy.cli.bench.rig import Rig
 from pairproxy.cli.bench.workloads import Workload
 from pairproxy.core.accounting.bounds import capacity_bound, waves_bound
 from pairproxy.core.experiments.measures import chains_bound_s, lower_bound_s
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Of one workload on one rig. Seconds, and speedups against the best single node."""
-
-    alone_s: float  # measured on the best node
-    lower_s: float  # no schedule ends before
-    waves: float  # published for routers of this kind; exact for equal requests on equal nodes only
-    capacity: float
-    provable: float
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What one policy reached, over its rounds; medians where nothing else is said. Encodes as JSON."""
-
-    policy: str
-    makespans_s: tuple[float, ...]
-    makespan_s: float
-    spread: float  # (longest - shortest) / median
-    speedup: float
-    worst_speedup: float
-    efficiency: float  # lower bound / makespan, at most 1
-    hit_rate: float
-    ttft_p50_s: float
-    ttft_p90_s: float
-    latency_p50_s: float
-    mean_latency_s: float
-    refused: float
-    per_node: dict[str, int]  # of the round with the median makespan
-    modelled_s: float | None  # what the simulator says of the same
-    unhurried_s: float | None = None  # what it says of the same without fast-forward; None: that is the same
-    unhurried_speedup: float | None = None  # against the best node alone, also without
 
 
 def lower_bound(workload: Workload, rig: Rig) -> float:

@@ -14,6 +14,7 @@ import msgspec
 import typer
 
 from pairproxy.api.client import get_status
+from pairproxy.api.results import BenchHere
 from pairproxy.api.schema import Status
 from pairproxy.cli.bench.asking import Line, ask_all
 from pairproxy.cli.bench.rounds import Say
@@ -62,7 +63,7 @@ def bench_here(
     found = run_to_its_end(_run(here, requests, rounds, say))
     lines = explain(found, {node: plain(name) for node, name in here.names.items()})
     if as_json:
-        document = {"model": here.model, "comparison": msgspec.to_builtins(found), "explanation": lines}
+        document = BenchHere(here.model, found, tuple(lines))
         typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
     else:
         typer.echo("\n".join(lines))

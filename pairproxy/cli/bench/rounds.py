@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from pairproxy.cli.bench.figures import Bounds, Figures, bounds, figures
+from pairproxy.api.results import Bounds, Figures
+from pairproxy.cli.bench.figures import bounds, figures
 from pairproxy.cli.bench.legs import Bench, Leg
 from pairproxy.cli.bench.model import modelled
 from pairproxy.cli.bench.rig import Rig

@@ -1,10 +1,9 @@
 """The result of a bench: a table with what stands beside it in words, or one JSON document."""
 
-from typing import Any
-
 import msgspec
 
-from pairproxy.cli.bench.figures import Figures, shares
+from pairproxy.api.results import BenchNode, BenchResult, Figures
+from pairproxy.cli.bench.figures import shares
 from pairproxy.cli.bench.rounds import Result
 from pairproxy.cli.bench.tables import AGREEMENT, scale_note
 from pairproxy.cli.printing import console, counted, show_table
@@ -66,18 +65,18 @@ def lines(result: Result) -> list[str]:
 def to_json(result: Result) -> str:
     """One document for machines."""
     plan = result.plan
-    document: dict[str, Any] = {
-        "workload": plan.workload.name,
-        "requests": len(plan.workload.requests),
-        "nodes": msgspec.to_builtins(plan.rig.nodes),
-        "fast_forward": plan.rig.fast_forward,
-        "rounds": plan.rounds,
-        "seed": plan.seed,
-        "best_node": plan.rig.best.name,
-        "bounds": msgspec.to_builtins(result.bounds),
-        "policies": [msgspec.to_builtins(one) for one in result.figures],
-        "explanation": lines(result),
-    }
+    document = BenchResult(
+        workload=plan.workload.name,
+        requests=len(plan.workload.requests),
+        nodes=tuple(msgspec.convert(one, BenchNode, from_attributes=True) for one in plan.rig.nodes),
+        fast_forward=plan.rig.fast_forward,
+        rounds=plan.rounds,
+        seed=plan.seed,
+        best_node=plan.rig.best.name,
+        bounds=result.bounds,
+        policies=tuple(result.figures),
+        explanation=tuple(lines(result)),
+    )
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
 
 
