@@ -98,7 +98,7 @@ def wave_bar(waves: int, done: float, running: float, columns: int, palette: Pal
     each = (columns - waves - 1) // waves
     if each < 1:
         return gauge(done / waves, running / waves, columns, palette)
-    bar = Text(palette.wave, SOFT)
+    bar = Text().append(palette.wave, SOFT)
     each = min(each, WAVE_COLUMNS)
     for wave in range(waves):
         bar.append_text(gauge(done - wave, running + min(done - wave, 0.0), each, palette))
@@ -114,6 +114,6 @@ def gauge(done: float, begun: float, columns: int, palette: Palette) -> Text:
     columns = max(columns, 0)
     filled = round(min(max(done, 0.0), 1.0) * columns)
     started = min(round(max(min(max(done, 0.0), 1.0) + max(begun, 0.0), 0.0) * columns), columns) - filled
-    bar = Text(palette.done * filled, BUSY)
+    bar = Text().append(palette.done * filled, BUSY)
     bar.append(palette.begun * max(started, 0), READING)
     return bar.append(palette.open * (columns - filled - max(started, 0)), SOFT)

@@ -110,7 +110,7 @@ def _not_listed(count: int) -> list[Text]:
 
 def _top(status: Status, limit: str, width: int, palette: Palette, banner: str) -> list[Text]:
     """Who this is, what runs and waits, what limits."""
-    head = Text("pairproxy ", HEAD).append(named(status.name, is_ascii=palette.is_ascii), HEAD)
+    head = Text().append("pairproxy ", HEAD).append(named(status.name, is_ascii=palette.is_ascii), HEAD)
     head.append(f"  {status.version}, up {lasting(status.uptime_s)}, {_policy(status)}", SOFT)
     lines = [head]
     if banner:
@@ -148,15 +148,11 @@ def _legend(status: Status, width: int, palette: Palette, keys: str) -> Text:
         kinds.append((palette.withheld, "withheld"))
     if status.queue_length:
         kinds.append((palette.waiting, "waiting"))
-    text = Text("  ".join(f"{cell} {word}" for cell, word in kinds), SOFT)
+    text = Text().append("  ".join(f"{cell} {word}" for cell, word in kinds), SOFT)
     room = width - cell_len(text.plain) - cell_len(keys)
-    return (
-        text.append(" " * room).append(keys, HEAD)
-        if keys and room > 1
-        else text
-        if not keys
-        else Text(keys, HEAD)
-    )
+    if not keys:
+        return text
+    return text.append(" " * room).append(keys, HEAD) if room > 1 else Text(keys, HEAD)
 
 
 def _cluster(status: Status, width: int, palette: Palette) -> list[Part]:
@@ -241,19 +237,19 @@ def _counted_out(lines: Sequence[Text], most: int, what: str) -> list[Text]:
 
 
 def _stacked(parts: Sequence[Part], room: int) -> list[Text]:
-    """The parts above each other, an empty line between them where all have what they want."""
+    """The parts above each other, an empty line before each if there is room for all and their fair lines."""
     parts = [part for part in parts if part.wants]
+    fair = [min(part.fair, part.wants) for part in parts]
+    is_loose = sum(fair) + len(parts) <= room
+    rows = room - len(parts) if is_loose else room
     heights = [0] * len(parts)
-    for goal in ([min(part.fair, part.wants) for part in parts], [part.wants for part in parts]):
+    for goal in (fair, [part.wants for part in parts]):
         for index, wanted in enumerate(goal):
-            heights[index] += min(max(wanted - heights[index], 0), room - sum(heights))
-    shown = [
-        part.draw(height) for part, height in zip(parts, heights, strict=True) if height >= min(3, part.wants)
-    ]
-    is_loose = sum(map(len, shown)) + len(shown) <= room
+            heights[index] += min(max(wanted - heights[index], 0), rows - sum(heights))
     lines: list[Text] = []
-    for one in shown:
-        lines += [Text(), *one] if is_loose else one
+    for part, height in zip(parts, heights, strict=True):
+        if height >= min(3, part.wants):
+            lines += [*([Text()] if is_loose else ()), *part.draw(height)]
     return lines[:room]
 
 

@@ -26,7 +26,7 @@ def run_lines(status: Status, width: int, palette: Palette) -> list[Text]:
 
 
 def _progress(run: RunProgress, width: int, palette: Palette) -> list[Text]:
-    head = Text("run ", HEAD).append(named(run.run, is_ascii=palette.is_ascii)[:NUMBERS], HEAD)
+    head = Text().append("run ", HEAD).append(named(run.run, is_ascii=palette.is_ascii)[:NUMBERS], HEAD)
     head.append(
         f"  {counted(run.requests, 'request')}: {run.ended} ended, {run.running} running, "
         f"{run.waiting} waiting; {lasting(run.age_s)} so far"
@@ -47,7 +47,7 @@ def _speedup(run: RunProgress, width: int, palette: Palette) -> Text:
 
 
 def _last(run: RunReport, width: int, palette: Palette) -> list[Text]:
-    head = Text("last run ", HEAD).append(named(run.run, is_ascii=palette.is_ascii)[:NUMBERS], HEAD)
+    head = Text().append("last run ", HEAD).append(named(run.run, is_ascii=palette.is_ascii)[:NUMBERS], HEAD)
     head.append(
         f"  {counted(run.requests, 'request')} in {run.makespan_s:.1f} s on {counted(run.slots, 'slot')}; "
         "see `pairproxy report`"
@@ -69,5 +69,5 @@ def _bar_columns(width: int) -> int:
 
 
 def _with_bar(label: str, bar: Text, numbers: str) -> Text:
-    line = Text(f"  {label}".ljust(LABEL) + " ", SOFT)
+    line = Text().append(f"  {label}".ljust(LABEL) + " ", SOFT)
     return line.append_text(bar).append("  ").append(numbers, LIMIT)
