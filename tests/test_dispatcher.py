@@ -260,3 +260,27 @@ def test_listeners_hear_every_event_in_order_with_its_commands() -> None:
             assert times == sorted(times)
 
     run_async(main())
+
+
+def test_what_came_of_a_reply_is_known_while_it_runs() -> None:
+    """By whoever reads it; before that nothing came, and afterwards nobody tells."""
+
+    async def main() -> None:
+        async with bridge() as one:
+            told: list[int] = []
+
+            async def write(attempt: Attempt) -> None:
+                written = one.dispatcher.written_of(attempt.id)
+                assert written is not None
+                told.append(written())
+                attempt.written = lambda: 7
+                written = one.dispatcher.written_of(attempt.id)
+                assert written is not None
+                told.append(written())
+                await succeed(attempt)
+                assert one.dispatcher.written_of(attempt.id) is None
+
+            await one.run("r", write)
+            assert told == [0, 7]
+
+    run_async(main())
