@@ -52,7 +52,7 @@ def request_of(
         run=wanted.run,
         origin=origin,
         engine=engine,
-        prefix=wanted.blocks,
+        prefix=wanted.blocks if wanted.tells_blocks else (),
         chain=wanted.chain,
         needs=frozenset({"tools"}) if wanted.brings_tools else frozenset(),
     )

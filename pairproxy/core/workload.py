@@ -99,6 +99,7 @@ class SimRequest:
     chain: str = ""
     brings_tools: bool = False  # as each request of an agent does
     is_streaming: bool = True
+    tells_blocks: bool = True  # False: the scheduler knows nothing of them, only the engine's cache does
 
     @property
     def waits_for(self) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ figures.py    legs -> speedup, bounds, efficiency, percentiles (pure)
 model.py      the same in the simulator
 rounds.py     all legs of a bench in turn
 here.py       against the daemon that runs here, with its own models
+levers.py     routing, prefix affinity and slots on a recorded run, simulated; levers_here.py: measured
 show.py       the result for people and for machines
 tables.py     what scripts/bench prints: figures beside their targets
 """

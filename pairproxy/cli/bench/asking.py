@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
 from typing import Any
@@ -44,7 +44,7 @@ class Line:
     ``nonce`` makes its prompts new to every cache. ``is_limited``: the length of a reply is a limit that the
     client sends (real models), else a wish in the prompt that the scheduler cannot know (paced engines).
     ``hands_over``: no cluster, but what routers of this field do: each request goes at once to the node that
-    has the fewest, ties in turn, and waits there.
+    has the fewest, ties in turn, and waits there. A request that may not be sent yet waits at the client.
     """
 
     ports: Mapping[NodeId, int]
@@ -55,6 +55,7 @@ class Line:
     is_local_only: bool = False
     is_limited: bool = False
     hands_over: bool = False
+    at_once: int | None = None  # requests that are sent and not answered; None: as many as there are
 
     @property
     def headers(self) -> dict[str, str]:
@@ -104,6 +105,7 @@ class _Asker:
         ]
         self._began_at = time.monotonic()
         self._in_flight = dict.fromkeys(line.ports, 0)
+        self._turns = asyncio.Semaphore(line.at_once or len(requests))
 
     def _now(self) -> float:
         return (time.monotonic() - self._began_at) * self._line.fast_forward
@@ -118,10 +120,13 @@ class _Asker:
             messages = [*messages, {"role": "assistant", "content": before.text}]
         messages = [*messages, *_new_messages(wanted, index, self._line, messages)]
         await asyncio.sleep(max(due_s - self._now(), 0.0) / self._line.fast_forward)
-        node = self._fewest() if self._line.hands_over else wanted.origin
-        self._in_flight[node] += 1
-        reply = await self._send(self._line.ports[node], wanted, messages)
-        self._in_flight[node] -= 1
+        wished_s = self._now()
+        async with self._turns:
+            node = self._fewest() if self._line.hands_over else wanted.origin
+            self._in_flight[node] += 1
+            reply = await self._send(self._line.ports[node], wanted, messages)
+            self._in_flight[node] -= 1
+        reply = replace(reply, asked_s=min(reply.asked_s, wished_s))
         self.done[index].set_result((reply, messages))
 
     def _fewest(self) -> NodeId:

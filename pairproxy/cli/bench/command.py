@@ -1,5 +1,6 @@
 """The command: its options, its order of steps."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -50,11 +51,22 @@ HereFlag = Annotated[
 ]
 Model = Annotated[str | None, typer.Option(help="With --here: which model. Default: the first.")]
 Yes = Annotated[bool, typer.Option("--yes", help="With --here: do not ask before sending.")]
+LeversFlag = Annotated[
+    bool,
+    typer.Option(
+        "--levers",
+        help="What routing, prefix affinity and slots gain on a run of yours, each alone and together. "
+        "Simulated; with --here measured as far as it can be.",
+    ),
+]
+Run = Annotated[str | None, typer.Option(help="With --levers: a run's name, or its id. Default: the last.")]
 
 SINGLE_ORIGIN = ("published", "one-chain")
 OF_HERE = ("requests", "rounds", "here", "model", "yes", "home", "as_json")
 """What --here heeds of the options."""
 ONLY_OF_HERE = ("model", "yes")
+OF_LEVERS = ("levers", "run", "rounds", "home", "as_json")
+"""What --levers heeds; with --here also what belongs to that alone."""
 
 
 def bench(
@@ -72,14 +84,21 @@ def bench(
     here: HereFlag = False,
     model: Model = None,
     yes: Yes = False,
+    levers: LeversFlag = False,
+    run: Run = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
     """Compare policies, the best single node and the bounds, on daemons with paced engines on this machine.
 
     Examples: `pairproxy bench`, `pairproxy bench --workload published --fast-forward 40`,
-    `pairproxy bench --node gpu=4:2000:120 --node mini=1:400:20 --origins 2`, `pairproxy bench --here`.
+    `pairproxy bench --node gpu=4:2000:120 --node mini=1:400:20 --origins 2`, `pairproxy bench --here`,
+    `pairproxy bench --levers --run nightly`.
     """
+    if levers:
+        _check_levers(context, here)
+        _levers(home_or_default(home), run, model, rounds, is_here=here, is_agreed=yes, as_json=as_json)
+        return
     _check_here(context, here)
     if here:
         from pairproxy.cli.bench.here import bench_here
@@ -93,11 +112,42 @@ def bench(
 def _check_here(context: typer.Context, is_here: bool) -> None:
     """Whatever is given is heeded. Raises BadParameter for what would not be."""
     for name in context.params:
-        is_heeded = name in OF_HERE if is_here else name not in ONLY_OF_HERE
+        is_heeded = name in OF_HERE if is_here else name not in (*ONLY_OF_HERE, "run")
         source = context.get_parameter_source(name)
         if not is_heeded and source is not None and source.name == "COMMANDLINE":
             why = "not with --here" if is_here else "only with --here"
+            why = "only with --levers" if name == "run" else why
             raise typer.BadParameter(why, param_hint=f"--{name.replace('_', '-')}")
+
+
+def _check_levers(context: typer.Context, is_here: bool) -> None:
+    """Whatever is given is heeded. Raises BadParameter for what would not be."""
+    heeded = (*OF_LEVERS, "here", *ONLY_OF_HERE) if is_here else OF_LEVERS
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if name not in heeded and source is not None and source.name == "COMMANDLINE":
+            why = "only with --here" if name in ONLY_OF_HERE else "not with --levers"
+            raise typer.BadParameter(why, param_hint=f"--{name.replace('_', '-')}")
+
+
+def _levers(
+    home: Path,
+    run: str | None,
+    model: str | None,
+    rounds: int,
+    *,
+    is_here: bool,
+    is_agreed: bool,
+    as_json: bool,
+) -> None:
+    if is_here:
+        from pairproxy.cli.bench.levers_here import bench_levers_here
+
+        bench_levers_here(home, run, model, rounds, is_agreed=is_agreed, as_json=as_json)
+        return
+    from pairproxy.cli.bench.levers import bench_levers
+
+    bench_levers(home, run, rounds, as_json=as_json)
 
 
 def _run(plan: "Plan", as_json: bool) -> None:

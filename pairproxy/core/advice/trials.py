@@ -158,12 +158,13 @@ class Trials:
             return None
         try:
             nodes = nodes_of(recording.places, recording.node)
-            return _trial(served(nodes, requests_of(recording), recording.policy))
+            return trial_of(served(nodes, requests_of(recording), recording.policy))
         except ValueError:  # a request that would be served nowhere
             return None
 
 
-def _trial(result: SimResult) -> Trial:
+def trial_of(result: SimResult) -> Trial:
+    """What came of a simulation."""
     ttfts = [ttft for ttft in result.ttfts_s if ttft is not None]
     return Trial(
         makespan_s=result.makespan_s,

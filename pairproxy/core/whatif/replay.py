@@ -206,11 +206,11 @@ def _alone(
     return found
 
 
-def served(nodes: Sequence[SimNode], requests: Sequence[SimRequest], policy: str) -> SimResult:
+def served(nodes: Sequence[SimNode], requests: Sequence[SimRequest], policy: str, seed: int = 0) -> SimResult:
     """Every request is served however long it waits: makespans of less than all could not be compared."""
     known = policy if policy in POLICIES else Rules().policy
     rules = Rules(policy=known, queue_limit=MOST_REQUESTS, queue_timeout_s=len(requests) * MOST_S)
-    result = simulate(nodes, requests, rules)
+    result = simulate(nodes, requests, rules, seed)
     lost = sum(record.outcome is not Outcome.DONE for record in result.records)
     if lost:
         raise ValueError(f"{lost} of {len(requests)} requests would not be served with {known}. Change less.")
@@ -248,6 +248,7 @@ def nodes_of(places: Sequence[RecordedPlace], origin: str) -> list[SimNode]:
 
 
 def requests_of(recording: Recording) -> list[SimRequest]:
+    """The requests for the simulator, all at the origin. Raises ValueError for what cannot be."""
     blocks = blocks_of(recording.requests)
     replies = reply_blocks_of(recording.requests, blocks)
     return [
