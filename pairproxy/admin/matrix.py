@@ -10,12 +10,13 @@ from pairproxy.core.holders import Holder, main_replica
 from pairproxy.core.models import ModelName, NodeId, Replica
 from pairproxy.core.replicas import is_same, matches
 
-MOST_MODELS = 1000  # in one document: megabytes with dozens of nodes; large collections have a few hundred
+MOST_MODELS = 1000  # in one document; large collections have a few hundred
+MOST_CELLS = 20_000  # the same; about 300 bytes each, and commands take 16 MB
 _WORST_FIRST: tuple[CellState, ...] = ("missing", "away", "unknown", "different", "same")
 
 
 def lay_out(known: Known) -> ModelMatrix:
-    """The matrix. Where there are more than MOST_MODELS, those that the fewest nodes hold are left out."""
+    """The matrix. Where there are too many models, those that the fewest nodes hold are left out."""
     held: dict[ModelName, list[Held]] = defaultdict(list)
     for node in known.nodes:
         for one in holdings(node):
@@ -26,7 +27,7 @@ def lay_out(known: Known) -> ModelMatrix:
         nodes = {one.place.node for one in held[model]}
         return own not in nodes, -len(nodes), model
 
-    shown = sorted(sorted(held, key=rank)[:MOST_MODELS])
+    shown = sorted(sorted(held, key=rank)[: min(MOST_MODELS, MOST_CELLS // len(known.nodes))])
     return ModelMatrix(
         node=own,
         nodes=tuple(node.node for node in known.nodes),

@@ -3,6 +3,7 @@ import msgspec
 from pairproxy.admin import matrix
 from pairproxy.admin.holdings import Known
 from pairproxy.admin.matrix import lay_out
+from pairproxy.api.client import ANSWER_BYTES
 from pairproxy.api.models import ModelMatrix
 from pairproxy.core.models import ModelName, Replica
 from tests.admin.test_differences import M, engine, node, q
@@ -94,6 +95,15 @@ def test_more_models_than_a_document_holds_are_counted() -> None:
     names = {one.model for one in found.models}
     assert (len(found.models), found.left_out) == (matrix.MOST_MODELS, 5)
     assert {"mine:1", theirs[-1].model} <= names
+
+
+def test_many_nodes_take_rows_from_it() -> None:
+    """The document stays as large as commands take, however many nodes and models there are."""
+    theirs = [Replica(ModelName(f"m{number}:1"), "sha256:1") for number in range(500)]
+    found = lay_out(Known(tuple(node(f"n{number}", engine("ollama", *theirs)) for number in range(64))))
+    assert sum(len(row.cells) for row in found.models) <= matrix.MOST_CELLS
+    assert len(found.models) + found.left_out == 500
+    assert len(msgspec.json.encode(found)) < ANSWER_BYTES / 2
 
 
 def test_it_comes_back_as_it_was_written() -> None:
