@@ -175,7 +175,7 @@ def _levels(canvas: _Canvas, row: Row) -> list[Cell]:
     busy = [dict.fromkeys(WAVES, 0.0) for _ in range(canvas.columns)]
     column_s = canvas.end_s / canvas.columns
     for bar in row.bars:
-        for column in canvas.span(bar.dispatched_s, bar.ended_s):
+        for column in range(canvas.at(bar.dispatched_s), canvas.at(bar.ended_s) + 1):
             start_s = max(bar.dispatched_s, column * column_s)
             part = (min(bar.ended_s, (column + 1) * column_s) - start_s) / column_s
             busy[column][_phase(bar, canvas.middle_s(column))] += max(part, 0.0)

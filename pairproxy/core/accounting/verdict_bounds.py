@@ -11,6 +11,10 @@ DOMINANT = 0.75  # of what all nodes do in a second, done by one: the others add
 BUSY = 0.7  # of the slots' time: below, more of them would mostly stand free as well
 FEW_WAVES = 4  # up to so many, one wave more or less is a fifth of the time
 SHORT = 0.5  # of the longest: where half of the replies take less, that one stands out
+CUT_IT = (
+    "Cut that request into parts that can run side by side, ask it first, or limit its reply (max_tokens), by"
+    " which pairproxy knows in advance how long it may be."
+)
 
 
 def by_the_bound(seen: Seen) -> Verdict:
@@ -76,23 +80,13 @@ def one_long_request(seen: Seen) -> Verdict | None:
         return None
     if longest.ended_s < MOSTLY * seen.report.makespan_s or service_s(longest) < SHORT * longest.ended_s:
         return None
-    return told_long_request(seen, None)
-
-
-def told_long_request(seen: Seen, loss: str | None) -> Verdict | None:
-    """The sentences about the longest request; None if nothing was answered."""
-    longest = seen.occupancy.longest
-    if longest is None:
-        return None
     took_s = service_s(longest)
     return Verdict(
         "one-long-request",
         f"One request ({longest.request[:8]} on {seen.lane_name(longest.lane)}) ran for"
-        f" {seen.of_makespan(took_s)}, half of all took {shown(seen.occupancy.median_s)} s or less.",
-        "More machines cannot help; cut that request into parts that can run side by side, ask it first, or"
-        " limit its reply (max_tokens), by which pairproxy also knows in advance that it is long.",
+        f" {seen.of_makespan(took_s)}, half of all took {shown(occupancy.median_s)} s or less.",
+        f"More machines cannot help. {CUT_IT}",
         took_s,
-        loss,
     )
 
 

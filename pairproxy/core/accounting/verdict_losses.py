@@ -8,12 +8,12 @@ from pairproxy.core.accounting.notes import MOSTLY
 from pairproxy.core.accounting.occupancy import service_s
 from pairproxy.core.accounting.verdict import Seen, Verdict, several, shown
 from pairproxy.core.accounting.verdict_bounds import (
+    CUT_IT,
     SHORT,
     chain,
     few_requests,
     one_at_a_time,
     single_node,
-    told_long_request,
 )
 from pairproxy.core.models import ModelName, NodeId
 
@@ -30,7 +30,11 @@ def by_the_losses(seen: Seen, losses: Losses) -> Verdict:
         "rescue_waste_s": _wasted_attempts,
         "prediction_error_s": _slow_pace,
     }[loss]
-    return tell(seen, loss, seconds)
+    found = tell(seen, loss, seconds)
+    if seen.report.lower_bound_s is None:
+        return found
+    least = f"; no schedule ends before {shown(seen.report.lower_bound_s)} s."
+    return replace(found, limited_by=found.limited_by.removesuffix(".") + least)
 
 
 def _idle(seen: Seen, loss: str, seconds: float) -> Verdict:
@@ -44,9 +48,16 @@ def _idle(seen: Seen, loss: str, seconds: float) -> Verdict:
     longest = occupancy.longest
     stands_out = longest is not None and occupancy.median_s <= SHORT * service_s(longest)
     if longest is not None and stands_out and longest.ended_s >= MOSTLY * report.makespan_s:
-        found = told_long_request(seen, loss)
-        if found is not None:
-            return found
+        return Verdict(
+            "one-long-request",
+            f"One request ({longest.request[:8]} on {seen.lane_name(longest.lane)}, from"
+            f" {shown(longest.dispatched_s)} to {shown(longest.ended_s)} s; half of all took"
+            f" {shown(occupancy.median_s)} s or less) went on while other slots had nothing left to do, which"
+            f" cost {seen.of_makespan(seconds)}.",
+            CUT_IT,
+            seconds,
+            loss,
+        )
     return _uneven_end(seen, loss, seconds)
 
 
