@@ -79,13 +79,16 @@ class Observing:
         self._ended.follow(self._metrics.totals.hear)
         self._ended.follow(RequestLog(self._view.name_of).hear)
         self._ended.follow(self._tracing.hear)
-        self._history = History(
-            home, settings.history, scheduler.own, (dispatcher.now, wall), lambda: self._ledger.records,
-            lambda: scheduler.places(dispatcher.now()), self._view.recorded, self._view.names,
-        )  # fmt: skip
+        self._history = self._kept_by(settings)
         self._ended.follow(self._history.ended)
         dispatcher.listen(self._history.heard)
         self._view.remember(self._history)
+
+    def _kept_by(self, settings: Settings) -> History:
+        return History(
+            self._home, settings.history, self._scheduler.own, (self._now, wall), lambda: self._ledger.records,
+            lambda: self._scheduler.places(self._now()), self._view.recorded, self._view.names,
+        )  # fmt: skip
 
     def start(self, spawn: Spawn, stack: AsyncExitStack) -> None:
         """Begin what goes on beside the requests; what it holds is given back by ``stack``."""

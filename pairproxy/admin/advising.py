@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import msgspec
 from aiohttp import web
 
-from pairproxy.admin.reporting import Reports, caches_of
+from pairproxy.admin.moment import caches_of, engines_of
 from pairproxy.admin.server import answer
 from pairproxy.api.advice import Advice, AdviceReport, Lever
 from pairproxy.core.accounting.ledger import Ledger
@@ -56,7 +56,6 @@ class Advising:
         self.name = ""
         self._scheduler, self._ledger, self._book = scheduler, ledger, book
         self._now, self._loop_lag = now, loop_lag
-        self._reports = Reports(scheduler, ledger, now)
         self._kept: _Kept | None = None
         self._one_at_a_time = asyncio.Lock()
 
@@ -103,7 +102,7 @@ class Advising:
 
     def _known(self, run: Run) -> Known:
         at, models = self._now(), {record.model for record in run.records}
-        engines = self._reports.engines(at)
+        engines = engines_of(self._scheduler, at)
         places = {
             place: known
             for place, known in self._scheduler.places(at).items()

@@ -11,19 +11,14 @@ from typing import Protocol
 
 import msgspec
 
+from pairproxy.admin.moment import Known, caches_of, look, slots_of
 from pairproxy.api.reports import report_of
 from pairproxy.api.schema import Report
-from pairproxy.clock import wall
 from pairproxy.core.accounting.ledger import Ledger
-from pairproxy.core.accounting.open_requests import OpenRequest
 from pairproxy.core.accounting.progress import Progress, progress_of
-from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.report import RunReport, report_run
-from pairproxy.core.accounting.runs import Group, Run, group_all
-from pairproxy.core.accounting.works import Places
-from pairproxy.core.documents import EngineState
-from pairproxy.core.models import BLOCK_TOKENS, ModelName, NodeId, Place, RequestId
-from pairproxy.core.prefixes import size_of
+from pairproxy.core.accounting.runs import Group, Run
+from pairproxy.core.models import NodeId, RequestId
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.core.whatif.alone import modelled_t1s
 from pairproxy.core.whatif.recording import Recording, record
@@ -55,33 +50,6 @@ class Watched:
     current: Progress | None = None
     current_report: RunReport | None = None  # of what of the current run has ended
     run_of: Mapping[RequestId, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What is known at one moment."""
-
-    at: float
-    wall_at: float
-    records: tuple[RequestRecord, ...]
-    opened: tuple[OpenRequest, ...]
-    running: frozenset[RequestId]  # of the open ones
-    places: Places
-    engines: Mapping[Place, tuple[EngineState, int | None]]
-
-    @property
-    def kinds(self) -> dict[Place, str]:
-        """What kind of engine each is."""
-        return {place: engine.kind for place, (engine, _) in self.engines.items()}
-
-    def groups(self) -> tuple[Group, ...]:
-        """All runs that are remembered, with what is open of them."""
-        return group_all(self.records, self.opened)
-
-    def places_of(self, models: Iterable[ModelName]) -> Places:
-        """Those that could serve some of these models."""
-        wanted = frozenset(models)
-        return {place: known for place, known in self.places.items() if not wanted.isdisjoint(known[1])}
 
 
 class Reports:
@@ -189,7 +157,7 @@ class Reports:
         found = None if past is None or name is None else past.report(name, with_recording=with_recording)
         return None if found is None else msgspec.structs.replace(found, names={**found.names, **names})
 
-    def _refresh(self, runs: Iterable[Run], known: _Known) -> None:
+    def _refresh(self, runs: Iterable[Run], known: Known) -> None:
         """Make one report of these runs anew if it is time; one that was never made is made in any case."""
         behind = [run for run in runs if not self._is_kept(run)]
         for run in behind:
@@ -198,7 +166,7 @@ class Reports:
         behind = [run for run in behind if not self._is_kept(run)]
         if behind and self._now() >= self._next_at:
             order = [*self._kept]
-            self._reckon(min(behind, key=lambda run: order.index(run.id)), known)
+            self._reckon(min(behind, key=lambda run: order.index(run.id) if run.id in order else -1), known)
         self._is_behind = any(not self._is_kept(run) for run in behind)
 
     def _is_kept(self, run: Run) -> bool:
@@ -209,7 +177,7 @@ class Reports:
         kept = None if run is None else self._kept.get(run.id)
         return None if kept is None else kept[1]
 
-    def _reckon(self, run: Run, known: _Known) -> RunReport:
+    def _reckon(self, run: Run, known: Known) -> RunReport:
         """The report of a run, kept until it grows."""
         with self._one_at_a_time:
             if self._is_kept(run):
@@ -227,30 +195,8 @@ class Reports:
             self._next_at = max(self._next_at, self._now() + PAUSE_TIMES * took_s)
             return found
 
-    def _look(self) -> _Known:
-        at, opened = self._now(), self._ledger.opened()
-        return _Known(
-            at=at,
-            wall_at=wall(),
-            records=self._ledger.records,
-            opened=opened,
-            running=frozenset(one.id for one in opened if one.running),
-            places=self._scheduler.places(at),
-            engines=self.engines(at),
-        )
-
-    def engines(self, at: float) -> dict[Place, tuple[EngineState, int | None]]:
-        """Each engine that is known, and the cache that it tells of."""
-        local = self._scheduler.local
-        found: dict[Place, tuple[EngineState, int | None]] = {}
-        for state in local.states(self._scheduler.running, NodeId(""), at):
-            known = local.get(state.engine)
-            cache = None if known is None else known.cache_tokens
-            found[Place(self._scheduler.own, state.engine)] = (state, cache)
-        for document, _ in self._scheduler.nodes.documents(at):
-            for state in document.engines:
-                found[Place(document.node, state.engine)] = (state, None)
-        return found
+    def _look(self) -> Known:
+        return look(self._scheduler, self._ledger, self._now())
 
 
 def _last(groups: Iterable[Group]) -> Run | None:
@@ -269,36 +215,15 @@ def _key(run: Run) -> tuple[int, float]:
     return len(run.records), run.ended_at
 
 
-def _progress(group: Group, known: _Known, report: RunReport | None) -> Progress:
+def _progress(group: Group, known: Known, report: RunReport | None) -> Progress:
     """How far a run is; with as many slots as its report counts with, if there is one."""
-    slots = sum(_slots(known.places_of(group.models)).values())
+    slots = sum(slots_of(known.places_of(group.models)).values())
     return progress_of(group, known.running, max(slots, report.slots if report else 0), known.at)
 
 
-def _slots(places: Places) -> dict[NodeId, int]:
-    slots: dict[NodeId, int] = {}
-    for place, (count, _) in places.items():
-        slots[place.node] = slots.get(place.node, 0) + count
-    return slots
-
-
-def _reckoned(run: Run, own: NodeId, known: _Known) -> RunReport:
+def _reckoned(run: Run, own: NodeId, known: Known) -> RunReport:
     places = known.places_of(record.model for record in run.records)
     caches = caches_of(known.engines)
     t1s = modelled_t1s(run, places, caches) if len(run.records) <= MOST_MODELLED else {}
     best = min(t1s.values(), key=lambda t1: t1.value_s, default=None)
-    return report_run(run, _slots(places), best, places=places, t1_local=t1s.get(own))
-
-
-def caches_of(engines: Mapping[Place, tuple[EngineState, int | None]]) -> dict[Place, int]:
-    """The tokens that each engine's prefix cache holds, as far as it can be known."""
-    return {
-        place: BLOCK_TOKENS
-        * size_of(
-            state.kind,
-            max(state.slots, 1),
-            next((one.replica.context_tokens for one in state.replicas), None),
-            cache,
-        ).blocks
-        for place, (state, cache) in engines.items()
-    }
+    return report_run(run, slots_of(places), best, places=places, t1_local=t1s.get(own))
