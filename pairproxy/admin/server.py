@@ -84,9 +84,7 @@ class AdminPort(Port):
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         fields = request.headers
         try:
-            self._gate.check(
-                fields.getall("Host", []), fields.getall("Origin", []), fields.get("Sec-Fetch-Site")
-            )
+            self._gate.check(fields.getall("Host", []), fields.getall("Origin", []), _site(request))
         except PairproxyError as error:
             return answer({"error": error.sentence}, error.status)
         try:
@@ -150,6 +148,17 @@ class AdminPort(Port):
     async def _reckoned(self, make: Callable[[], T]) -> T:
         async with self._one_at_a_time:
             return await asyncio.to_thread(make)
+
+
+def _site(request: web.BaseRequest) -> str | None:
+    """Whose page asks. A link may lead to our page from anywhere: who followed it sees it, nobody else can.
+
+    Not within a frame, and the site with the link cannot read it (headers of pairproxy.web.serving).
+    """
+    fields = request.headers
+    if request.path == "/" and fields.get("Sec-Fetch-Dest") == "document":
+        return None
+    return fields.get("Sec-Fetch-Site")
 
 
 _REFUSED = "Changes need the token in daemon.json of the daemon's home. Use the commands of pairproxy."

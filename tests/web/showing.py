@@ -32,6 +32,7 @@ class Facts:
     reported: Report
     explained: Explanation | None = None
     documents: dict[str, object] = field(default_factory=dict)
+    watchers: int = 0  # streams that are open
 
     def status(self) -> Callable[[], Status]:
         return lambda: self.told
@@ -62,11 +63,15 @@ def _pages(facts: Facts, *, has_events: bool) -> Mapping[str, Page]:
     async def events(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        with contextlib.suppress(ConnectionError):
+        facts.watchers += 1
+        try:
             while True:
                 await response.write(b"event: status\ndata: %b\n\n" % msgspec.json.encode(facts.told))
-                await asyncio.sleep(0.5)
-        return response
+                await asyncio.sleep(0.1)
+        except ConnectionError:
+            return response
+        finally:
+            facts.watchers -= 1
 
     pages: dict[str, Page] = {**page_handlers(), **{path: document(path) for path in facts.documents}}
     return pages | ({"/events": events} if has_events else {})

@@ -16,6 +16,7 @@ import pytest
 from pairproxy.drawing.palette import DARK, LIGHT
 from pairproxy.web.serving import read_page
 from tests.support.browser import watched
+from tests.support.daemons import until
 from tests.web.made_up import EVIL, evil, large, status
 from tests.web.showing import Facts, shown
 
@@ -215,6 +216,51 @@ def test_motion_is_only_for_those_who_want_it(browser: Any) -> None:
             assert (moves in ("", "0s")) is expected, moves
 
 
+@pytest.mark.slow
+def test_a_page_that_nobody_sees_asks_for_nothing(browser: Any) -> None:
+    """Its stream ends while it is hidden, and begins anew with the state of now."""
+    facts = large(20, 3, 2)
+    with shown(facts) as url, watched(browser) as page:
+        page.goto(url)
+        until(lambda: facts.watchers == 1, "it watches")
+        page.evaluate(HIDDEN, True)
+        until(lambda: facts.watchers == 0, "it does not watch")
+        facts.told = status(2, 2)
+        page.evaluate(HIDDEN, False)
+        page.locator(".card").nth(2).wait_for(state="detached")
+        assert facts.watchers == 1
+
+
+HIDDEN = """isHidden => {
+  Object.defineProperty(document, "hidden", { configurable: true, get: () => isHidden });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+@pytest.mark.slow
+def test_a_newer_daemon_has_a_newer_page(browser: Any) -> None:
+    """When the version changes under a page that is open, the page is loaded anew."""
+    facts = large(20, 3, 2)
+    with shown(facts) as url, watched(browser) as page:
+        page.goto(url)
+        page.locator(".card").first.wait_for()
+        with page.expect_event("load"):
+            facts.told = status(3, 2, version="9.9.9")
+        page.locator(".card").first.wait_for()
+
+
+@pytest.mark.slow
+def test_many_slots_are_one_bar(browser: Any) -> None:
+    """An engine of 256 slots has no 256 cells, and its number is told."""
+    facts = large(20, 3, 2)
+    facts.told = status(3, 256)
+    with shown(facts) as url, watched(browser) as page:
+        page.goto(url)
+        page.get_by_text("128 of 256 slots in use").first.wait_for()
+        assert page.locator(".cell").count() == 0
+        assert page.locator(".cells .bar").count() == 3
+
+
 @contextmanager
 def other_site(directory: Path) -> Iterator[str]:
     """Another origin on this machine."""
@@ -246,6 +292,15 @@ def test_another_site_can_neither_read_nor_frame_it(browser: Any, tmp_path: Path
         frame = next(one for one in page.frames if one.parent_frame)
         assert "pairproxy" not in (frame.evaluate("document.body?.textContent ?? ''"))
         assert page.evaluate(LOADED, f"{url}page/main.js") == "refused"
+        page.evaluate(
+            "url => { const link = document.createElement('a'); link.href = url; link.click(); }", url
+        )
+        page.locator(".card").first.wait_for()  # but whoever follows a link to it gets there
+        page.goto(other)
+        with context.expect_page() as opened:
+            page.evaluate("url => { window.it = open(url); }", url)
+        opened.value.locator(".card").first.wait_for()
+        assert page.evaluate("it.closed")  # cut off: as if it had been closed
         context.close()
 
 

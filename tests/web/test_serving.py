@@ -149,8 +149,28 @@ def test_another_site_gets_nothing(headers: dict[str, str]) -> None:
     run_async(story())
 
 
-def test_the_built_package_holds_the_page() -> None:
-    """Every file of the page is of a kind that is served: nothing is forgotten, nothing lies about."""
+def test_a_link_on_another_site_leads_to_the_page_and_to_nothing_else() -> None:
+    """Who follows one sees the page; a frame of that page, or the JSON itself, is refused."""
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    cases = [
+        ("/", link, 200),
+        ("/", link | {"Sec-Fetch-Dest": "iframe"}, 403),
+        ("/", link | {"Host": "evil.example"}, 403),
+        ("/status", link, 403),
+        ("/page/main.js", link, 403),
+    ]
+
+    async def story() -> None:
+        async with served() as (session, url):
+            for path, headers, status in cases:
+                async with session.get(url + path, headers=headers) as response:
+                    assert response.status == status, (path, headers)
+
+    run_async(story())
+
+
+def test_every_file_of_the_page_is_served() -> None:
+    """What lies in its folder, and so in the built package, is of a kind that is served."""
     folder = Path(__file__).parents[2] / "pairproxy" / "web" / "page"
     assert {path.name for path in folder.iterdir()} == {
         "index.html" if path == "/" else path.removeprefix("/page/") for path in PAGE

@@ -10,7 +10,7 @@ import { runsView } from "./runs.js";
 import { Speaker } from "./speaker.js";
 import { Store } from "./store.js";
 import { Theme } from "./theme.js";
-import { plain } from "./words.js";
+import { plain, prose } from "./words.js";
 
 const VIEWS = {
   "": { title: "Overview", view: overview },
@@ -24,6 +24,7 @@ const state = { status: null, argument: "", redraw: draw };
 const store = (state.store = new Store(draw));
 const speaker = new Speaker(place("said"));
 let isDue = false;
+let wasLost = false;
 
 /** What stands after the #: a view, and what it is of. */
 function where() {
@@ -91,8 +92,9 @@ function linked(how, why) {
   place("link").className = `link ${how}`;
   render(place("link"), words[how]);
   const text = "The daemon does not answer; this is what it last told. Trying again each second.";
-  render(place("lost"), how === "lost" ? [text, " ", plain(why)] : null);
-  if (how !== "lost") store.outdate((path) => store.kept.get(path).status === undefined);
+  render(place("lost"), how === "lost" ? [text, " ", prose(why)] : null);
+  if (how === "live" && wasLost) store.outdate(); // who knows what happened meanwhile
+  wasLost = how === "lost" || (wasLost && how !== "live");
 }
 
 addEventListener("hashchange", () => {

@@ -14,7 +14,7 @@ const STATES = {
 export function modelsView(state) {
   const { value: matrix, error, status } = state.store.ask("/models");
   if (status === 404) return listed(state.status);
-  if (!matrix) return note(error ? "bad" : "hint", error ?? "Asking for the models.");
+  if (!matrix) return note(error ? "bad" : "hint", prose(error ?? "Asking for the models."));
   if (!matrix.models.length) return note("hint", "No engine here or at a peer has a model.");
   const columns = ["model", ...matrix.nodes.map((id) => ({ title: name(nodeName(matrix.names, id)) })), { title: "replicas", kind: "number" }, "what to know"];
   const rows = matrix.models.map((row) => ({ key: row.model, cells: [name(row.model), ...row.cells.map(cell), row.replicas, known(row)] }));

@@ -6,7 +6,7 @@ import { LAST_RUN, verdict } from "./runs.js";
 import { linkTo, timeline } from "./timeline.js";
 import { counted, duration, name, nodeName, outcomes, percent, plain, prose, rate, ratio, seconds, short } from "./words.js";
 
-const MOST_CELLS = 32; // slots of an engine that get a cell each
+const MOST_CELLS = 32; // slots of an engine that get a cell each; more are drawn as one bar
 const MOST_ROWS = 50; // requests that are listed; the counts are of all
 
 export function overview(state) {
@@ -41,8 +41,8 @@ function advice(status) {
     const addresses = ports.map((one) => [" ", code(`http://localhost:${one.port}`), ` (${plain(one.kind)})`]);
     notes.push(note("hint", "No request came yet. Point a tool at", addresses, "."));
   }
-  if (status.discovery_problem) notes.push(note("bad", "Discovery: ", plain(status.discovery_problem)));
-  if (status.history_problem) notes.push(note("bad", "History: ", plain(status.history_problem)));
+  if (status.discovery_problem) notes.push(note("bad", "Discovery: ", prose(status.discovery_problem)));
+  if (status.history_problem) notes.push(note("bad", "History: ", prose(status.history_problem)));
   if (status.loop_lag_s > 1) notes.push(note("bad", `pairproxy was held up for ${seconds(status.loop_lag_s)} within the last minute; its log says by what.`));
   return notes;
 }
@@ -53,7 +53,7 @@ function node(one, fastest) {
     "li",
     { key: one.node, class: `card ${state[0]}` },
     h("h3", {}, name(one.name), h("span", { class: `state ${state[0]}` }, state[1])),
-    one.problem && !one.is_up ? h("p", { class: "bad" }, plain(one.problem)) : null,
+    one.problem && !one.is_up ? h("p", { class: "bad" }, prose(one.problem)) : null,
     one.engines.map((engine) => engineOf(engine)),
     one.engines.length ? null : h("p", { class: "muted" }, one.is_up ? "no engine" : "its engines are not known now"),
     one.models_differ.length ? h("p", { class: "bad" }, "Other content under the same name: ", one.models_differ.map(plain).join(", "), ". ", h("a", { href: "#/models" }, "What that costs")) : null,
@@ -64,14 +64,16 @@ function node(one, fastest) {
 function engineOf(engine) {
   const models = counted(engine.replicas.length, "model");
   const busy = engine.is_up ? `${engine.in_flight} of ${counted(engine.slots, "slot")} in use` : "does not answer";
-  const cells = Array.from({ length: Math.min(engine.slots + engine.foreign, MOST_CELLS) }, (_, index) =>
+  const all = engine.slots + engine.foreign;
+  const cells = Array.from({ length: all > MOST_CELLS ? 0 : all }, (_, index) =>
     h("span", { class: index < engine.in_flight ? "cell full" : index < engine.slots ? "cell" : "cell foreign" }),
   );
+  const bar = h("div", { class: "bar" }, h("span", { "width%": (100 * engine.in_flight) / Math.max(engine.slots, 1) }));
   return h(
     "div",
     { key: engine.engine, class: "engine" },
-    h("p", {}, h("strong", {}, name(engine.kind)), engine.version && engine.version !== engine.kind ? ` ${plain(engine.version)}` : "", h("span", { class: "muted" }, ` ${models}`)),
-    h("div", { class: "cells", "aria-hidden": "true" }, engine.is_up ? cells : null),
+    h("p", {}, h("strong", {}, name(engine.kind)), engine.engine !== engine.kind ? [" ", name(engine.engine)] : "", engine.version && engine.version !== engine.kind ? ` ${plain(engine.version)}` : "", h("span", { class: "muted" }, ` ${models}`)),
+    h("div", { class: "cells", "aria-hidden": "true" }, engine.is_up ? (all > MOST_CELLS ? bar : cells) : null),
     h("p", { class: "muted" }, busy, engine.foreign ? `, ${engine.foreign} not offered: something else uses this machine` : ""),
   );
 }
@@ -133,7 +135,7 @@ function runOf(state, names) {
     const own = report?.run?.run === run.run ? report : null;
     return section("current", ["The run now ", h("span", { class: "muted" }, name(short(run.run)))], progress(run), timeline(state, growing(state.status, own), { ...report?.names, ...names }, run.run));
   }
-  if (!report?.run) return told.error ? note("bad", plain(told.error)) : null;
+  if (!report?.run) return told.error ? note("bad", prose(told.error)) : null;
   const last = report.run;
   return section(
     "last",

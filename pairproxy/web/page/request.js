@@ -1,7 +1,7 @@
 // One request: where it could have gone, what each place would have cost in seconds, and what came of it.
 
 import { facts, h, note, table } from "./dom.js";
-import { name, nodeName, plain, seconds, short, when } from "./words.js";
+import { name, nodeName, plain, prose, seconds, short, when } from "./words.js";
 
 const TERMS = ["wait", "load", "prefill", "decode", "finish", "margin", "affinity", "delay", "chain"];
 const ALWAYS = ["wait", "prefill", "decode", "finish"]; // the others where one of the candidates has them
@@ -22,7 +22,7 @@ export function requestView(state) {
     told.isStale = told.seen !== undefined; // with each status it is looked at again
     told.seen = state.status;
   }
-  if (told.error) return [note("bad", plain(told.error)), back()];
+  if (told.error) return [note("bad", prose(told.error)), back()];
   return told.value ? story(told) : note("hint", "Asking for the request.");
 }
 
@@ -36,7 +36,7 @@ function story(told) {
     "article",
     { key: found.request },
     h("h2", {}, h("span", { class: "id" }, short(found.request)), " ", h("span", { class: found.outcome === "done" || isOpen(found) ? "good" : "bad" }, found.outcome)),
-    found.error ? note("bad", plain(found.error)) : null,
+    found.error ? note("bad", prose(found.error)) : null,
     facts([
       ["id", h("span", { class: "id long" }, plain(found.request))],
       ["model", name(found.model)],

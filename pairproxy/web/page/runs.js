@@ -20,7 +20,7 @@ const number = (title) => ({ title, kind: "number" });
 export function runsView(state) {
   const wanted = state.argument;
   const told = state.store.ask(wanted ? `/report?watched=true&run=${encodeURIComponent(wanted)}` : LAST_RUN);
-  return [list(state, told.value?.run?.run), told.error ? note("bad", plain(told.error)) : null, told.value ? one(state, told.value) : told.error ? null : note("hint", "Asking for the run.")];
+  return [list(state, told.value?.run?.run), told.error ? note("bad", prose(told.error)) : null, told.value ? one(state, told.value) : told.error ? null : note("hint", "Asking for the run.")];
 }
 
 function list(state, shown) {
