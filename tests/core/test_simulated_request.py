@@ -52,6 +52,13 @@ def test_the_shape_of_a_prompt_goes_along() -> None:
     assert (own.prefix, own.chain, own.run, own.is_streaming) == ((7, 8), "c", "job", False)
 
 
+def test_a_prompt_whose_beginning_is_not_told_still_has_one() -> None:
+    """The engine's cache finds it; the scheduler does not know."""
+    wanted = replace(WORK, blocks=(1, 2), tells_blocks=False)
+    assert request_of(name_of(0), wanted).prefix == ()
+    assert wanted.blocks == (1, 2)
+
+
 def test_a_reply_tells_its_tokens_at_its_end() -> None:
     """And no seconds: these are measured where it runs."""
     attempt = AttemptId(name_of(1), 1)

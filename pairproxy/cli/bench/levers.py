@@ -104,7 +104,7 @@ def _notes(recording: Recording) -> list[str]:
         "Simulated: the recorded sizes, times and common beginnings, the learned speeds, the real scheduler.",
         f"none: each of {counted(len(nodes), 'node')} in turn, one request at a time on each engine.",
         "routing: the node that finishes it first. prefix affinity: what begins alike goes to one node.",
-        f"slots: {tried}. Together, routing knows what each cache holds.",
+        f"slots: {tried}. Together, routing knows what each cache holds. All wait in the one queue.",
     ]
     if len(nodes) < 2:
         found.append("There is one node, so routing and prefix affinity have nothing to choose.")

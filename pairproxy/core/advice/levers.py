@@ -7,8 +7,8 @@
     prefix   the scheduler knows no beginnings     it knows what each cache holds
     slots    one request at a time on each engine  as many as the engines have, or two where all have one
 
-The engines have their caches in all cases. Gains multiply where levers do not touch each other: what two of
-them gain together is then the product of their ratios.
+The engines have their caches in all cases, and what waits does so in the one queue there is. Gains multiply
+where levers do not touch each other: what two of them gain together is then the product of their ratios.
 """
 
 from collections.abc import Sequence

@@ -131,3 +131,13 @@ def test_a_reply_that_is_not_whole_is_a_sentence(script: Script, why: str) -> No
     assert isinstance(error, PairproxyError)
     assert why in error.sentence
     assert "secret" not in error.sentence
+
+
+def test_a_client_that_sends_one_at_a_time_waits_with_the_others() -> None:
+    """They are asked when they were due, and the engine has one at once."""
+    requests = (SimRequest(0.0, A, 20, 2),) * 3
+    replies, engine = run(REPLY, requests, at_once=1)
+    assert len(engine.requests) == 3
+    spans = sorted((one.first_s, one.ended_s) for one in replies)
+    assert all(ended <= first for (_, ended), (first, _) in pairwise(spans))
+    assert max(one.asked_s for one in replies) < spans[0][1]

@@ -31,6 +31,10 @@ def test_json_is_one_document_and_nothing_else() -> None:
         (("--workload", "one-chain", "--requests", "2"), "chains takes a number"),
         (("--here", "--workload", "chains"), "not with --here"),
         (("--model", "m"), "only with --here"),
+        (("--run", "nightly"), "only with --levers"),
+        (("--levers", "--seed", "3"), "not with --levers"),
+        (("--levers", "--yes"), "only with --here"),
+        (("--levers", "--here", "--requests", "3"), "not with --levers"),
         (tuple(word for n in range(9) for word in ("--node", f"n{n}=1:1:1")), "8 nodes at most"),
     ],
 )
