@@ -154,7 +154,9 @@ class Lines(logging.Handler):
             self._lost += 1
 
     def flush(self) -> None:
-        """Wait until all is written, for FLUSH_S at most."""
+        """Wait until all is written, for FLUSH_S at most; once closed, not again (logging asks)."""
+        if self._is_closing:
+            return
         written = self._lines.all_tasks_done
         with written:
             written.wait_for(lambda: not self._lines.unfinished_tasks, FLUSH_S)

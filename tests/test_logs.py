@@ -134,6 +134,8 @@ def test_a_stalled_reader_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPat
             handler.emit(record("x" * 1000))
         handler.close()
         assert handler._lines.unfinished_tasks > 0
+        monkeypatch.setattr(logs, "FLUSH_S", 3600.0)
+        handler.flush()  # as logging does at the end of the process
         threading.Thread(target=taken.read, daemon=True).start()
         handler._thread.join(10.0)
         assert not handler._thread.is_alive()

@@ -41,13 +41,15 @@ def test_new_settings_are_in_force_and_a_running_reply_goes_on(daemons: Daemons)
         '[node]\nname = "other"\n'
         + settings(
             paced=PACED, slots=2, routing={"policy": "least-busy"}, debug={"headers": False},
-            log={"level": "debug"}, peers={"static": ["127.0.0.1:9"]},
+            log={"level": "debug", "format": "json"}, peers={"static": ["127.0.0.1:9"]},
         ),
     )  # fmt: skip
     done = here("reload", "--home", node.home)
     assert done.returncode == 0
     applied, late = done.stdout.splitlines()
-    assert applied == ("In force now: node.name, peers.static, routing.policy, log.level, debug.headers")
+    assert applied == (
+        "In force now: node.name, peers.static, routing.policy, log.level, log.format, debug.headers"
+    )
     assert late == "Changed, restart the daemon to apply: engines"
     status = node.status()
     assert (status.name, status.nodes[0].name, status.policy) == ("other", "other", "least-busy")
@@ -56,6 +58,7 @@ def test_new_settings_are_in_force_and_a_running_reply_goes_on(daemons: Daemons)
     assert (got.is_whole, len(got.lines())) == (True, 41)
     again = json.loads(here("reload", "--home", node.home, "--json").stdout)
     assert (again["applied"], again["needs_restart"]) == ([], ["engines"])
+    until(lambda: node.log.count('"message": "request ended"') == 2, "both requests are in the log, as JSON")
 
 
 @pytest.mark.slow
