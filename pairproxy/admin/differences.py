@@ -259,7 +259,7 @@ def _fix_missing(row: Row) -> Iterator[str]:
         else:
             way = (
                 "if an engine there has the same under another name, "
-                f'aliases = {{ {json.dumps(row.model)} = "its name there" }} in its [[engines]]'
+                f'`aliases = {{ {json.dumps(row.model)} = "its name there" }}` in its [[engines]]'
             )
         ways[way].append(node)
     for way, nodes in ways.items():

@@ -1,5 +1,6 @@
 """pairproxy models: which node holds which model, which differences matter, and what helps."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,7 +34,7 @@ LEGEND = {
     "away": "away: its node or engine does not answer",
 }
 COLD = "cold: not loaded, so its first request waits for that"
-CONTENT_CHARACTERS = 19  # where no quantization is told: sha256: and the digits that `ollama list` shows
+CONTENT_CHARACTERS = 12  # where no quantization is told: the digits that `ollama list` shows
 
 
 def models(model: Pattern = None, home: Home = None, as_json: Json = False) -> None:
@@ -180,7 +181,7 @@ def _detail(found: "ModelMatrix", cell: "ModelCell") -> tuple[str, ...]:
         _name(found, cell.node),
         WORDS[cell.state] + (" cold" if is_cold else ""),
         plain(cell.engine),
-        plain(cell.quantization or cell.identity)[:CONTENT_CHARACTERS],
+        plain(cell.quantization or cell.identity.removeprefix("sha256:"))[:CONTENT_CHARACTERS],
         f"{cell.context_tokens:,}" if cell.context_tokens is not None else "?",
         str(cell.slots),
         _speeds(cell),
@@ -210,9 +211,25 @@ def _notes(row: "ModelRow") -> Iterator[str]:
 
 
 def _say(out: "Console", text: str) -> None:
-    """One line, folded at words; a command in it stays in one piece for whoever copies it."""
+    """A sentence in as many lines as it takes; a command in it is not broken apart where it fits a line."""
+    from rich.cells import cell_len
     from rich.text import Text
 
-    indent = len(text) - len(text.lstrip())
-    for number, line in enumerate(Text(text.strip()).wrap(out, max(out.width - indent - 2, 20))):
-        out.print(Text(" " * (indent + (2 if number else 0))).append_text(line), soft_wrap=True)
+    start = " " * (len(text) - len(text.lstrip()))
+    line, room = start, max(out.width, 20)
+    for piece in _pieces(text, room - len(start) - 2):
+        if line.strip() and cell_len(line) + 1 + cell_len(piece) > room:
+            out.print(Text(line), soft_wrap=True)
+            line = f"{start}  {piece}"
+        else:
+            line += f" {piece}" if line.strip() else piece
+    out.print(Text(line), soft_wrap=True)
+
+
+def _pieces(text: str, most: int) -> Iterator[str]:
+    """Words, and `commands` in one piece; what is longer than a line in pieces that fit."""
+    from rich.cells import cell_len, chop_cells
+
+    for piece in re.findall(r"\S*`[^`]*`\S*|\S+", text):
+        for word in [piece] if cell_len(piece) <= most else piece.split():
+            yield from chop_cells(word, most) if cell_len(word) > most else (word,)
