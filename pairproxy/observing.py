@@ -86,8 +86,9 @@ class Observing:
 
     def _kept_by(self, settings: Settings) -> History:
         return History(
-            self._home, settings.history, self._scheduler.own, (self._now, wall), lambda: self._ledger.records,
-            lambda: self._scheduler.places(self._now()), self._view.recorded, self._view.names,
+            self._home, settings.history, self._scheduler.own, (self._now, wall),
+            lambda: self._ledger.records, lambda: self._scheduler.places(self._now()),
+            self._view.recorded, self._view.names,
         )  # fmt: skip
 
     def start(self, spawn: Spawn, stack: AsyncExitStack) -> None:
