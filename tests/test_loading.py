@@ -66,7 +66,7 @@ def test_engines_are_read_with_their_own_tables(tmp_path: Path) -> None:
         ('[routing]\npolcy = "x"\n', "there is no setting routing.polcy. Did you mean routing.policy?"),
         ("[rooting]\n", "there is no setting rooting. Did you mean routing?"),
         ('[[engines]]\nkind = "ollama"\nlissten = "x"\n', "Did you mean engines.listen?"),
-        ("[log]\nzzzz = 1\n", "Known here: level."),
+        ("[log]\nzzzz = 1\n", "Known here: level, format."),
         ('[routing]\npolicy = "fastest"\n', "there is no policy 'fastest'. Did you mean 'fastest-finish'?"),
         ('[log]\nlevel = "loud"\n', "level"),
         ('[routing]\nqueue_limit = "many"\n', "queue_limit"),
