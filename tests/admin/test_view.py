@@ -146,8 +146,8 @@ def test_what_runs_is_told_with_its_times_its_tokens_and_its_run(book: PeerBook,
     assert status.limit.startswith("All 2 slots are busy")
     told.finishes("first", tokens=90)
     told.begins("second")
-    (second,) = [one for one in told.view.status()().running if one.request == "second"]
-    assert (second.queue_s, second.ttft_s) == (4.0, 4.0)
+    (after,) = [one for one in told.view.status()().running if one.request == "second"]
+    assert (after.queue_s, after.ttft_s) == (4.0, 4.0)
 
 
 def test_the_current_run_is_told_as_far_as_it_is(book: PeerBook) -> None:
