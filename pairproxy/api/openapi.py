@@ -15,7 +15,7 @@ from pairproxy.api import commands, results
 from pairproxy.api.advice import AdviceReport
 from pairproxy.api.fields import described
 from pairproxy.api.models import ModelMatrix
-from pairproxy.api.runs import Runs
+from pairproxy.api.runs import Exported, Runs
 from pairproxy.api.schema import Explanation, Report, SettingsReread, Status, TrustChanged
 
 REF = "#/components/schemas/{name}"
@@ -120,13 +120,13 @@ ENDPOINTS = (
 
 PRINTED: Mapping[str, tuple[type, ...]] = {
     "status": (Status,),
-    "report": (Report, Runs),
+    "report": (Report, Runs, Exported),
     "explain": (Explanation,),
     "models": (ModelMatrix,),
     "advise": (AdviceReport,),
     "whatif": (results.WhatIf,),
     "demo": (results.DemoResult,),
-    "bench": (results.BenchResult, results.BenchHere),
+    "bench": (results.BenchResult, results.BenchLevers, results.BenchHere),
     "peers": (commands.Peers,),
     "rights": (commands.InForce,),
     "forget": (commands.Forgot,),

@@ -6,6 +6,7 @@ import msgspec
 
 from pairproxy.core.accounting.comparison import Comparison
 from pairproxy.core.accounting.services import Tally
+from pairproxy.core.advice.levers import Lever, Together
 from pairproxy.core.whatif.replay import Replayed
 
 
@@ -106,6 +107,19 @@ class BenchResult(msgspec.Struct, frozen=True):
     bounds: Bounds
     policies: tuple[Figures, ...]
     explanation: tuple[str, ...]
+
+
+class BenchLevers(msgspec.Struct, frozen=True):
+    """`pairproxy bench --levers`: a recorded run with each lever on, and all; ``verdicts`` in words."""
+
+    run: str
+    requests: int
+    is_simulated: bool
+    rounds: int
+    levers: tuple[Lever, ...]
+    sums: dict[str, Together]  # what of the gains was compared, in words -> whether they add up
+    notes: tuple[str, ...]
+    verdicts: dict[str, str]
 
 
 class BenchHere(msgspec.Struct, frozen=True):

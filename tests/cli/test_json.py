@@ -1,6 +1,8 @@
 """What each command prints with --json is as the published schema says, and so is what the daemon serves."""
 
 import json
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -31,16 +33,17 @@ def printed(command: str, text: str) -> list[str]:
 
 ASKED: dict[str, list[list[str]]] = {
     "status": [[]],
-    "report": [[], ["--run", "nightly"]],
+    "report": [[], ["--run", "nightly"], ["--all"], ["--since", "1d"]],
     "explain": [["last"]],
     "models": [[], ["--model", "paced*"]],
     "advise": [[]],
     "whatif": [[], ["--add", "box=4:2000:50"]],
     "peers": [[]],
     "reload": [[]],
+    "bench": [["--levers", "--rounds", "1"]],
 }
 """Commands that a running daemon can be asked, and how."""
-ELSEWHERE = {"rights", "forget", "demo", "bench", "pair", "join"}
+ELSEWHERE = {"rights", "forget", "demo", "pair", "join"}
 """Commands that other tests of this file, or slow ones, look at."""
 
 
@@ -55,6 +58,18 @@ def test_what_a_command_prints_is_what_was_published(live: list[Node], command: 
 def test_no_command_is_left_out() -> None:
     """A new one with --json is asked somewhere here."""
     assert set(PRINTED) == set(ASKED) | ELSEWHERE
+
+
+def test_what_an_export_and_a_watch_print_is_published(live: list[Node], tmp_path: Path) -> None:
+    """A file is written, and told of; of a watch each line is a document."""
+    done = here("report", "--all", "--export", tmp_path / "runs.csv", "--home", live[0].home, "--json")
+    assert printed("report", done.stdout) == []
+    command = [sys.executable, "-m", "pairproxy", "status", "--watch", "--json", "--home", str(live[0].home)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        process.terminate()
+    assert printed("status", line) == []
 
 
 def test_what_is_printed_without_a_daemon_is_published_too(home: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from pairproxy.api.client import get_report
+from pairproxy.api.results import BenchLevers
 from pairproxy.cli.options import plain
 from pairproxy.cli.printing import console, counted, show_table
 from pairproxy.core.advice.levers import (
@@ -118,8 +119,16 @@ def _notes(recording: Recording) -> list[str]:
 def show(found: Measured, *, as_json: bool) -> None:
     """Print it for people, or as one document."""
     if as_json:
-        document = msgspec.to_builtins(found)
-        document["verdicts"] = {name: one.verdict for name, one in found.sums.items()}
+        document = BenchLevers(
+            found.run,
+            found.requests,
+            found.is_simulated,
+            found.rounds,
+            found.levers,
+            found.sums,
+            found.notes,
+            {name: one.verdict for name, one in found.sums.items()},
+        )
         typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
         return
     out = console()
