@@ -124,7 +124,8 @@ class AdminPort(Port):
             case ["", "ready"]:
                 ready = self._view.is_ready()
                 return answer({"ready": ready}, 200 if ready else 503)
-        known = ", ".join(["/status", "/report", "/requests/ID", "/health", *self._pages])
+        told = (path for path in self._pages if not path.startswith("/page"))  # the page's files
+        known = ", ".join(["/status", "/report", "/requests/ID", "/health", *told])
         raise NotRemembered(f"There is {known} and /ready here.")
 
     async def _report(self, request: web.BaseRequest) -> web.StreamResponse:
