@@ -1,6 +1,7 @@
 """The page live on a terminal, until q, Ctrl-C, SIGTERM or the terminal's end."""
 
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 from rich.live import Live
 from rich.text import Text
 
@@ -23,7 +24,8 @@ TICK_S = 0.25  # four pictures a second at most; what the terminal's size became
 QUIT = ("q", "Q", END, "\x03")
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 PAGE_S = 1.0  # between two pages
-PAGE_LINES = 24  # of a terminal that does not say
+PAGE_COLUMNS, PAGE_LINES = 80, 24  # of a terminal that does not say
+GONE = (errno.EPIPE, errno.EIO)  # what a write ends with when the reader or the terminal is gone
 
 
 class _Asked:
@@ -47,8 +49,8 @@ def show_live(console: Console, palette: Palette, feed: Feed) -> None:
         while not asked.to_stop:
             try:
                 _until_asked(console, palette, feed, asked)
-            except OSError:  # the terminal is gone
-                _let_go()
+            except OSError as error:
+                _let_go(error)
                 return
             if asked.to_suspend:
                 _suspend(asked)
@@ -56,14 +58,23 @@ def show_live(console: Console, palette: Palette, feed: Feed) -> None:
 
 def _until_asked(console: Console, palette: Palette, feed: Feed, asked: _Asked) -> None:
     drawn: object = None
+    _measure(console)
     with keyboard() as read, Live(console=console, screen=True, auto_refresh=False) as live:
         while not (asked.to_stop or asked.to_suspend):
+            _measure(console)
             now = (feed.news, tuple(console.size), _banner(feed.news))
             if now != drawn:
                 live.update(picture(console, palette, feed.news), refresh=True)
                 drawn = now
             if read(TICK_S) in QUIT:
                 asked.to_stop = True
+
+
+def _measure(console: Console) -> None:
+    """Make it as large as the terminal is; rich would believe COLUMNS and LINES, which do not follow it."""
+    with contextlib.suppress(OSError, ValueError):
+        columns, lines = os.get_terminal_size(console.file.fileno())
+        console.size = ConsoleDimensions(columns or PAGE_COLUMNS, lines or PAGE_LINES)
 
 
 def picture(console: Console, palette: Palette, news: News) -> Text:
@@ -147,16 +158,23 @@ def _each_second(feed: Feed, show: Callable[[News], None]) -> None:
         while not asked.to_stop:
             try:
                 show(feed.news)
-            except (OSError, SystemExit):  # whoever reads has read enough; rich says it by SystemExit
-                _let_go()
+            except SystemExit:  # rich's word for a reader that has left
+                return
+            except OSError as error:
+                _let_go(error)
                 return
             end = time.monotonic() + PAGE_S
             while not asked.to_stop and time.monotonic() < end:
                 time.sleep(TICK_S)
 
 
-def _let_go() -> None:
-    """Nobody takes what is still to be written; it would be tried once more at the end."""
+def _let_go(error: OSError) -> None:
+    """Nobody takes what is still to be written; it would be tried once more at the end.
+
+    Raises any other error than that the reader or the terminal is gone.
+    """
+    if error.errno not in GONE:
+        raise error
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -165,6 +165,32 @@ def test_without_a_keyboard_ctrl_c_is_named() -> None:
             assert it.wait() == 0
 
 
+def test_the_terminals_own_size_counts() -> None:
+    """Not that of the environment, which does not follow it; nor none, where a terminal does not know."""
+    with terminal(COLUMNS="200", LINES="60") as it:
+        it.until(lambda: "q quits" in it.text, "it draws")
+        assert it.scrolled == 0
+        it.type("q")
+        assert it.wait() == 0
+    with terminal() as it:
+        it.resize(0, 0, tell=False)
+        it.until(lambda: "q quits" in it.text, "it draws")
+        assert it.scrolled == 0
+        it.type("q")
+        assert it.wait() == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_an_output_that_takes_nothing_is_an_error() -> None:
+    """Unlike a reader that has left."""
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        env = dict(os.environ) | {"PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-c", PROGRAM, "pages"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=env, timeout=20)
+    assert done.returncode != 0
+    assert b"No space left" in done.stderr
+
+
 def test_a_page_a_second_ends_when_nobody_reads() -> None:
     """As behind `head`: quietly, with exit status 0, and without an escape sequence."""
     env = dict(os.environ) | {"TERM": "dumb", "PYTHONPATH": str(ROOT)}
