@@ -9,6 +9,8 @@ import pytest
 from blockbuster import BlockBuster
 
 from pairproxy.api.client import get_explanation, get_report, get_status
+from pairproxy.api.schema import Status
+from pairproxy.api.watching import watch_status
 from pairproxy.cli.demo.cluster import pair
 from pairproxy.security.private_files import ensure_private_directory
 from tests.support.asking import Asker
@@ -38,14 +40,15 @@ def nothing_blocks() -> Iterator[None]:
 def test_two_daemons_serve_without_blocking(
     home: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """F45: questions, listings, what is passed on, a peer's heartbeat, status and reports."""
+    """F45: questions, listings, what is passed on, a peer's heartbeat, status and reports, who watches."""
     other = tmp_path / "other"
     pair({"anna": home, "bert": other})
 
     async def scene() -> None:
         async with running(home) as (_, anna), running(other) as (_, bert):
             port = next(iter(anna.client_ports.values()))
-            with nothing_blocks():
+            with nothing_blocks(), watch_status(home) as watch:
+                assert isinstance(await asyncio.to_thread(next, watch), Status)
                 for stream in (True, False):
                     assert (await ask(anna, stream=stream)).status == 200
                 asker = Asker(port)
@@ -65,6 +68,7 @@ def test_two_daemons_serve_without_blocking(
                 await asyncio.to_thread(get_report, home)
                 await asyncio.to_thread(get_explanation, home, "last")
                 await asyncio.sleep(0.6)  # probes and heartbeats
+                assert isinstance(await asyncio.to_thread(next, watch), Status)
                 assert 0 < (await asyncio.to_thread(get_status, home)).loop_lag_s < 5.0
             assert bert.node != anna.node
 
