@@ -13,6 +13,7 @@ from pairproxy.api.schema import Report
 from tests.support import drawn_faces, faces
 from tests.support.asking import CHAT, MODEL, Asker
 from tests.support.browser import chromium, watched
+from tests.support.command import here
 from tests.support.daemons import Daemons, Node, settings, until
 
 RUN = "faces"
@@ -113,6 +114,37 @@ def test_the_page_shows_the_same(pair: Node, report: Report) -> None:
     """In a real browser: what ended, the last run, the run of this name."""
     with chromium() as browser, watched(browser) as page:
         agree(drawn_faces.page(page, pair, RUN), report)
+
+
+def test_what_limited_the_run_is_said_in_one_way(pair: Node, report: Report, tmp_path: Path) -> None:
+    """The two sentences of the report are those of the terminal, the picture, the file and the page."""
+    assert report.verdict is not None
+    said = (report.verdict.limited_by, report.verdict.change)
+    told = {
+        "terminal": " ".join(here("report", "--run", RUN, "--home", pair.home, COLUMNS="100").stdout.split()),
+        **drawn_faces.words(pair, RUN, tmp_path),
+    }
+    with chromium() as browser, watched(browser) as page:
+        page.goto(f"http://localhost:{pair.file.admin_port}/#/runs/{RUN}")
+        told["page"] = page.locator("article .verdict").inner_text()
+    plain = {face: text.replace("`", "") for face, text in told.items()}
+    sentences = [sentence.replace("`", "") for sentence in said]
+    assert not [(face, one) for face, text in plain.items() for one in sentences if one not in text]
+
+
+def test_the_matrix_of_models_is_one(pair: Node) -> None:
+    """The command, its JSON, the path and the page tell the same of each model on each node."""
+    served = json.loads(faces.fetched(pair, "/models"))
+    printed = json.loads(here("models", "--home", pair.home, "--json").stdout)
+    assert faces.of_models(printed) == faces.of_models(served) == {MODEL: {"A": "same", "B": "same"}}
+    titles, row, *_ = here("models", "--home", pair.home, COLUMNS="100").stdout.splitlines()
+    assert (titles.split(), row.split()[0], row.split().count("same")) == (["model", "A", "B"], MODEL, 2)
+    with chromium() as browser, watched(browser) as page:
+        page.goto(f"http://localhost:{pair.file.admin_port}/#/models")
+        row_of_it = page.locator(".models tbody tr").first
+        row_of_it.wait_for()
+        cells = row_of_it.locator("th, td").all_inner_texts()
+    assert [cells[0], *(cell.split()[1] for cell in cells[1:3])] == [MODEL, "same", "same"]
 
 
 def test_a_face_that_differs_is_caught(report: Report) -> None:

@@ -56,13 +56,12 @@ def _facts(browser_page: Any, where: str) -> dict[str, str]:
 
 def pictures(node: Node, run: str, directory: Path) -> list[Seen]:
     """The files of `pairproxy report --svg --html`, by the words in them."""
-    svg, html = directory / "run.svg", directory / "run.html"
-    here("report", "--home", node.home, "--run", run, "--svg", svg, "--html", html)
-    drawn, written = _words(svg), _words(html)
+    texts = words(node, run, directory)
+    written = texts["html"]
     title = rf"(\d+) requests in {NUMBER} s, speedup {NUMBER} of at most {NUMBER}"
     names = ("requests", "makespan_s", "speedup", "bound_provable")
     found = []
-    for face, text in (("svg", drawn), ("html", written)):
+    for face, text in texts.items():
         told = re.search(title, text)
         assert told is not None, text
         numbers = dict(zip(names, told.groups(), strict=True))
@@ -78,6 +77,13 @@ def pictures(node: Node, run: str, directory: Path) -> list[Seen]:
     }
     ended = counts(only(r"In words \d+ requests \(([^)]*)\)", written))
     return [*found, Seen("html's facts", ended, {name: only(term, written) for name, term in terms.items()})]
+
+
+def words(node: Node, run: str, directory: Path) -> dict[str, str]:
+    """All that stands in the picture and in the file of a run."""
+    svg, html = directory / "run.svg", directory / "run.html"
+    here("report", "--home", node.home, "--run", run, "--svg", svg, "--html", html)
+    return {"svg": _words(svg), "html": _words(html)}
 
 
 def _words(file: Path) -> str:

@@ -237,6 +237,15 @@ def runs(node: Node, run: str) -> Seen:
     return Seen("/runs", found["outcomes"], _of_report(found) | tokens)
 
 
+def of_models(matrix: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Model -> node, by its name -> what its cell says."""
+    names = matrix["names"]
+    return {
+        row["model"]: {names[cell["node"]]: cell["state"] for cell in row["cells"]}
+        for row in matrix["models"]
+    }
+
+
 def metrics(node: Node) -> Seen:
     """GET /metrics, as Prometheus reads it."""
     families = text_string_to_metric_families(fetched(node, "/metrics").decode())
