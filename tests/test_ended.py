@@ -6,7 +6,7 @@ from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.errors import ModelNotFound
 from pairproxy.core.models import ModelName
 from pairproxy.ended import UNKNOWN, Ended
-from tests.core.accounting.conversation import A, Told, asked, dispatch, refuse
+from tests.core.accounting.conversation import A, Told, dispatch, refuse
 
 
 def records() -> tuple[RequestRecord, RequestRecord]:
