@@ -129,7 +129,7 @@ def _ask(
     finally:
         connection.close()
     if response.status != 200:
-        raise _error(response.status, answered) or gone
+        raise error_of(response.status, answered) or gone
     try:
         answer = msgspec.json.decode(answered, type=kind)
     except msgspec.ValidationError:
@@ -143,7 +143,7 @@ def _ask(
     return answer
 
 
-def _error(status: int, body: bytes) -> PairproxyError | None:
+def error_of(status: int, body: bytes) -> PairproxyError | None:
     """What a daemon answered; None: no daemon of ours does."""
     try:
         sentence = msgspec.json.decode(body, type=dict[str, str])["error"]

@@ -18,11 +18,12 @@ from types import TracebackType
 
 import msgspec
 
-from pairproxy.api.client import ANSWER_BYTES, TIMEOUT_S, NoDaemon, read_daemon_file
+from pairproxy.api.client import ANSWER_BYTES, TIMEOUT_S, NoDaemon, error_of, read_daemon_file
 from pairproxy.api.schema import DaemonFile, Status
 from pairproxy.core.errors import PairproxyError
 
 SILENT_S = 15.0  # a daemon says something every five seconds at least: three were missed
+AGAIN = "Trying again; `pairproxy up` starts one."
 PAUSES_S = (0.1, 0.25, 0.5, 1.0)  # before each further try; the last one again and again
 
 
@@ -32,6 +33,10 @@ class Lost:
 
     sentence: str
     tries: int  # without an answer, so far
+
+
+class _RefusedError(PairproxyError):
+    """The daemon is there and says why it does not let itself be watched."""
 
 
 class Watch:
@@ -77,15 +82,17 @@ class Watch:
                 for status in self._events(read_daemon_file(self._home)):
                     tries = 0
                     yield status
-                sentence = "The daemon ended the connection."
+                sentence = f"The daemon ended the connection. {AGAIN}"
+            except _RefusedError as refused:
+                sentence = refused.sentence
             except NoDaemon:
-                sentence = "No daemon is running here."
+                sentence = f"No daemon is running here. {AGAIN}"
             except (OSError, http.client.HTTPException):
-                sentence = "The daemon does not answer."
+                sentence = f"The daemon does not answer. {AGAIN}"
             if self._closed.is_set():
                 return
             tries += 1
-            yield Lost(f"{sentence} Trying again; `pairproxy up` starts one.", tries)
+            yield Lost(sentence, tries)
             self._closed.wait(PAUSES_S[min(tries, len(PAUSES_S)) - 1])
 
     def _events(self, daemon: DaemonFile) -> Iterator[Status]:
@@ -98,7 +105,8 @@ class Watch:
             connection.request("GET", "/events", headers={"Accept": "text/event-stream"})
             response = connection.getresponse()
             if response.status != 200:  # too many watch, or a daemon of before
-                raise http.client.HTTPException(response.status)
+                error = error_of(response.status, response.read(ANSWER_BYTES))
+                raise _RefusedError(error.sentence) if error else http.client.HTTPException(response.status)
             for data in _data_of(response, "status"):
                 if self._closed.is_set():
                     return

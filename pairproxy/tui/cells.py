@@ -96,7 +96,7 @@ def wave_bar(waves: int, done: float, running: float, columns: int, palette: Pal
     """A run's waves side by side, filled by what ended and what runs (in waves); at most ``columns``."""
     waves = max(waves, 1)
     each = (columns - waves - 1) // waves
-    if each < 1:
+    if each < 2:
         return gauge(done / waves, running / waves, columns, palette)
     bar = Text().append(palette.wave, SOFT)
     each = min(each, WAVE_COLUMNS)

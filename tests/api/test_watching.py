@@ -119,6 +119,13 @@ def test_who_is_not_the_daemon_or_has_no_room_is_asked_again(
         assert isinstance(next(watch), Lost)
 
 
+def test_a_daemon_that_too_many_watch_says_so_itself(tmp_path: Path) -> None:
+    """Starting one would not help."""
+    said = msgspec.json.encode({"error": "16 watch already.\x07 Close one."})
+    with answering(tmp_path, said, status=503), watch_status(tmp_path) as watch:
+        assert next(watch) == Lost("16 watch already. Close one.", 1)
+
+
 def test_a_daemon_of_another_version_is_an_error(tmp_path: Path) -> None:
     """Trying again does not mend it."""
     with (
