@@ -43,8 +43,9 @@ def _remedy(seen: Seen) -> str:
     outcomes = seen.report.outcomes
     if outcomes.get("cancelled", 0) > sum(outcomes.get(word, 0) for word in ("refused", "failed", "error")):
         return (
-            f"The clients left, after {shown(seen.occupancy.median_s)} s of work at most for half of what was"
-            " answered: give them more patience, or ask for shorter replies."
+            "The clients left before their replies came; those that ended took"
+            f" {shown(seen.occupancy.median_s)} s"
+            " (median) once they ran. Give them more patience, ask for shorter replies, or add a machine."
         )
     if unplaced := len(seen.timeline.unplaced):
         return (

@@ -31,7 +31,6 @@ Cause = Literal[
     "transport",
     "wasted-attempts",
     "slow-pace",
-    "unknown",
 ]
 
 

@@ -1,16 +1,19 @@
 """The verdict on a run that hardly lost time: what made the bound that it stands at."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from math import ceil
 
 from pairproxy.core.accounting.notes import MOSTLY
 from pairproxy.core.accounting.occupancy import service_s
 from pairproxy.core.accounting.verdict import Seen, Verdict, several, shown
+from pairproxy.core.models import ModelName, NodeId
 
 DOMINANT = 0.75  # of what all nodes do in a second, done by one: the others add a third at most
 BUSY = 0.7  # of the slots' time: below, more of them would mostly stand free as well
 FEW_WAVES = 4  # up to so many, one wave more or less is a fifth of the time
 SHORT = 0.5  # of the longest: where half of the replies take less, that one stands out
+QUICKER_TOOLS = "Quicker tools, or more agents side by side, would fill the slots; more machines would not."
 CUT_IT = (
     "Cut that request into parts that can run side by side, ask it first, or limit its reply (max_tokens), by"
     " which pairproxy knows in advance how long it may be."
@@ -21,7 +24,7 @@ def by_the_bound(seen: Seen) -> Verdict:
     """The first of these that is so, from what more machines cannot change to what they can."""
     looks: tuple[Callable[[Seen], Verdict | None], ...] = (
         single_request, chain, one_at_a_time, one_long_request, few_requests, late_arrivals,
-        single_node, unequal_nodes, waves, last_request,
+        one_replica, single_node, unequal_nodes, waves, last_request,
     )  # fmt: skip
     for look in looks:
         if (found := look(seen)) is not None:
@@ -116,15 +119,58 @@ def late_arrivals(seen: Seen) -> Verdict | None:
         return None
     if occupancy.last_arrival_s <= SHORT * report.makespan_s:
         return None
-    return Verdict(
-        "arrivals",
+    asked = (
         f"The clients asked over {seen.of_makespan(occupancy.last_arrival_s)}, at most"
         f" {several(occupancy.most_open, 'request')} at once for {several(report.slots, 'slot')}, and hardly"
-        f" waited ({shown(occupancy.waited_s)} s on average).",
+        f" waited ({shown(occupancy.waited_s)} s on average)"
+    )
+    if report.chains and report.tool_s > 0.0:
+        tools = f"; tools {shown(report.tool_s)} s in {several(report.chains, 'chain')}."
+        return Verdict("tools", asked + tools, QUICKER_TOOLS, occupancy.last_arrival_s)
+    return Verdict(
+        "arrivals",
+        f"{asked}.",
         f"The nodes had room, {occupancy.busy:.0%} of their slots' time was used: ask sooner, or more at"
         " once.",
         occupancy.last_arrival_s,
     )
+
+
+def one_replica(seen: Seen) -> Verdict | None:
+    """Requests waited for the one node that has their model, and others stood free."""
+    alone, occupancy = _only_places(seen), seen.occupancy
+    if not alone or not occupancy.most_waiting or occupancy.busy >= BUSY:
+        return None
+    model, node = max(alone.items(), key=lambda item: _waited_s(seen, item[0]))
+    count = len({bar.request for bar in seen.timeline.bars if bar.model == model})
+    return Verdict(
+        "one-replica",
+        f"{model} ran on {seen.name(node)} only, and its {several(count, 'request')} waited"
+        f" {shown(_waited_s(seen, model) / count)} s on average, while {1.0 - occupancy.busy:.0%} of all"
+        " slots'"
+        f" time in {shown(seen.report.makespan_s)} s went unused.",
+        f"Put {model} on another paired machine: `pairproxy models` shows who has what.",
+        seen.report.makespan_s,
+    )
+
+
+def _only_places(seen: Seen) -> dict[ModelName, NodeId]:
+    """Models that waited and ran on one node only, where the run had several models."""
+    nodes: defaultdict[ModelName, set[NodeId]] = defaultdict(set)
+    for bar in seen.timeline.bars:
+        nodes[bar.model].add(seen.timeline.lanes[bar.lane].node)
+    if len(nodes) < 2:
+        return {}
+    return {
+        model: next(iter(places))
+        for model, places in nodes.items()
+        if len(places) == 1 and _waited_s(seen, model) > 0.5 * _waited_s(seen, None)
+    }
+
+
+def _waited_s(seen: Seen, model: ModelName | None) -> float:
+    """How long requests of a model waited, together; of all of them for None."""
+    return sum(bar.dispatched_s - bar.waiting_s for bar in seen.timeline.bars if model in (None, bar.model))
 
 
 def single_node(seen: Seen) -> Verdict | None:

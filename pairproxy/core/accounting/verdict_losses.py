@@ -1,6 +1,6 @@
 """The verdict on a run that lost time beyond its bound: what the largest of its losses came of."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import replace
 
 from pairproxy.core.accounting.losses import Losses
@@ -9,13 +9,14 @@ from pairproxy.core.accounting.occupancy import service_s
 from pairproxy.core.accounting.verdict import Seen, Verdict, several, shown
 from pairproxy.core.accounting.verdict_bounds import (
     CUT_IT,
+    QUICKER_TOOLS,
     SHORT,
     chain,
     few_requests,
     one_at_a_time,
+    one_replica,
     single_node,
 )
-from pairproxy.core.models import ModelName, NodeId
 
 
 def by_the_losses(seen: Seen, losses: Losses) -> Verdict:
@@ -65,14 +66,14 @@ def _starved(seen: Seen, loss: str, seconds: float) -> Verdict:
     """The clients had not asked yet, or their tools were at work."""
     occupancy, report = seen.occupancy, seen.report
     used = (
-        f"{seen.of_makespan(seconds)} went by with slots that had nothing to do: at most"
+        f"{seen.of_makespan(seconds)} went by with slots that had nothing to do, at most"
         f" {several(occupancy.most_open, 'request')} at once for {several(report.slots, 'slot')}"
     )
     if report.chains and report.tool_s > 0.0:
         return Verdict(
             "tools",
             f"The agents' own tools: {shown(report.tool_s)} s in {several(report.chains, 'chain')}; {used}.",
-            "Quicker tools, or more agents side by side, would fill the slots; more machines would not.",
+            QUICKER_TOOLS,
             seconds,
             loss,
         )
@@ -134,18 +135,8 @@ def _repeated_prompts(seen: Seen, loss: str, seconds: float) -> Verdict:
 
 
 def _waiting_by_plan(seen: Seen, loss: str, seconds: float) -> Verdict:
-    alone = _only_places(seen)
-    if alone:
-        model, node = max(alone.items(), key=lambda item: _waited_s(seen, item[0]))
-        return Verdict(
-            "one-replica",
-            f"{model} ran on {seen.name(node)} only: its requests waited {shown(_waited_s(seen, model))} s"
-            " in all"
-            f" while other slots were free, which cost {seen.of_makespan(seconds)}.",
-            f"Put the same {model} on another paired machine: `pairproxy models` shows who has what.",
-            seconds,
-            loss,
-        )
+    if (found := one_replica(seen)) is not None:
+        return replace(found, seconds=seconds, loss=loss)
     return Verdict(
         "waiting-by-plan",
         f"Slots stood free by plan while requests waited for a node that would end them sooner, which cost"
@@ -156,25 +147,6 @@ def _waiting_by_plan(seen: Seen, loss: str, seconds: float) -> Verdict:
         seconds,
         loss,
     )
-
-
-def _only_places(seen: Seen) -> dict[ModelName, NodeId]:
-    """Models that waited and ran on one node only, where the run had several models."""
-    nodes: defaultdict[ModelName, set[NodeId]] = defaultdict(set)
-    for bar in seen.timeline.bars:
-        nodes[bar.model].add(seen.timeline.lanes[bar.lane].node)
-    if len(nodes) < 2:
-        return {}
-    return {
-        model: next(iter(places))
-        for model, places in nodes.items()
-        if len(places) == 1 and _waited_s(seen, model) > 0.5 * _waited_s(seen, None)
-    }
-
-
-def _waited_s(seen: Seen, model: ModelName | None) -> float:
-    """How long requests of a model waited, together; of all of them for None."""
-    return sum(bar.dispatched_s - bar.waiting_s for bar in seen.timeline.bars if model in (None, bar.model))
 
 
 def _transport(seen: Seen, loss: str, seconds: float) -> Verdict:

@@ -1,0 +1,76 @@
+from dataclasses import replace
+
+from pairproxy.core.models import Outcome
+from pairproxy.core.workload import SimNode
+from tests.core.accounting.conversation import A, B, served
+from tests.core.accounting.judged import RATES, judged, judged_records, nodes, piece
+
+
+def test_a_run_at_its_bound_is_about_the_bound_and_another_about_its_loss() -> None:
+    """Below a tenth of the makespan losses are what runs differ by anyway."""
+    near = judged(nodes("ab"), [piece() for _ in range(4)])
+    assert near.report.efficiency is not None
+    assert near.report.efficiency > 0.9
+    assert near.verdict.loss is None
+    far = judged(nodes("abc"), [*(piece() for _ in range(9)), piece(300)])
+    assert far.report.efficiency is not None
+    assert far.report.efficiency < 0.9
+    assert far.verdict.loss == "tail_idle_s"
+
+
+def test_clients_that_lost_patience_are_told_before_all_else() -> None:
+    """Seven of nine left while one slot worked."""
+    verdict = judged(nodes("a"), [replace(piece(), leaves_after_s=6.0) for _ in range(9)]).verdict
+    assert verdict.cause == "failures"
+    assert verdict.limited_by.startswith("7 of 9 requests did not end well (7 cancelled)")
+    assert verdict.change.startswith("The clients left before their replies came")
+
+
+def test_a_node_that_broke_off_is_named() -> None:
+    """One of nine replies was truncated when its node was lost."""
+    cluster = [SimNode.of(name, 1, RATES, lost_at=4.0 if name == "b" else None) for name in "abc"]
+    verdict = judged(cluster, [piece(200) for _ in range(9)]).verdict
+    assert verdict.cause == "failures"
+    assert verdict.limited_by == (
+        "1 of 9 requests did not end well (1 truncated); attempts that led to nothing: 1 on b."
+    )
+    assert "`pairproxy explain`" in verdict.change
+
+
+def test_refused_requests_are_told_with_what_lets_them_in() -> None:
+    """Three of five found no place."""
+    refused = [
+        replace(served(f"r{number}", 0.0, 0.0, 2.0), attempts=(), outcome=Outcome.REFUSED)
+        for number in range(3)
+    ]
+    run = judged_records(
+        [served("u", 0.0, 0.0, 5.0), served("v", 0.0, 0.0, 5.0, B), *refused], {A: 1, B: 1}, None
+    )
+    assert run.verdict.limited_by == "3 of 5 requests did not end well (3 refused)."
+    assert run.verdict.change.startswith("3 requests found no place")
+    assert "routing.queue_limit" in run.verdict.change
+
+
+def test_a_single_failure_among_many_does_not_hide_the_limit() -> None:
+    """One of thirty: the verdict is about the other twenty-nine."""
+    records = [served(f"r{n}", 0.0, 5.0 * n, 5.0 * n + 5.0) for n in range(29)]
+    records.append(replace(served("bad", 0.0, 0.0, 3.0), attempts=(), outcome=Outcome.REFUSED))
+    run = judged_records(records, {A: 1}, None)
+    assert run.verdict.cause == "single-node"
+
+
+def test_without_known_speeds_the_picture_has_to_do() -> None:
+    """No losses are known; that one node served all is seen all the same."""
+    run = judged_records([served(f"r{n}", 0.0, 5.0 * n, 5.0 * n + 5.0) for n in range(9)], {A: 1}, None)
+    assert run.report.losses is None
+    assert (run.verdict.cause, run.verdict.loss) == ("single-node", None)
+
+
+def test_nothing_served_is_told() -> None:
+    """No attempt at all: no sentence needs a number that is not there."""
+    refused = [
+        replace(served(f"r{number}", 0.0, 0.0, 2.0), attempts=(), outcome=Outcome.REFUSED)
+        for number in range(2)
+    ]
+    run = judged_records(refused, {A: 1}, None)
+    assert run.verdict.limited_by == "2 of 2 requests did not end well (2 refused)."
