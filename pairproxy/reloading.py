@@ -33,6 +33,8 @@ LIVE = frozenset(
         "limits.node_stale_s",
         "limits.stuck_s",
         "limits.quiet_s",
+        "history.keep_days",
+        "history.keep_bytes",
         "log.level",
         "log.format",
         "debug.headers",

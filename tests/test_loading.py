@@ -178,3 +178,20 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
         load(file, {})
     with pytest.raises(ConfigError, match="cannot be read"):
         load(tmp_path, {})
+
+
+@pytest.mark.parametrize("told", ["true", "1"])
+def test_prompts_are_never_kept(told: str) -> None:
+    """The key can say nothing else, wherever it stands."""
+    assert load(None, {"PAIRPROXY_HISTORY_PROMPTS": "false"}).history.prompts is False
+    with pytest.raises(ConfigError, match="prompts are never kept"):
+        load(None, {"PAIRPROXY_HISTORY_PROMPTS": told})
+    with pytest.raises(ConfigError, match="prompts are never kept"):
+        load(None, {}, {"history": {"prompts": True}})
+
+
+def test_history_has_room_for_its_own_reserve() -> None:
+    """Less than SQLite's own files need is refused."""
+    with pytest.raises(ConfigError, match=r"history\.keep_bytes"):
+        load(None, {"PAIRPROXY_HISTORY_KEEP_BYTES": "1000000"})
+    assert load(None, {"PAIRPROXY_HISTORY_KEEP_DAYS": "0"}).history.keep_days == 0

@@ -1,5 +1,6 @@
 """pairproxy report --since, --all, --export: the runs that are kept, their requests for other programs."""
 
+import io
 import os
 import re
 import secrets
@@ -152,7 +153,8 @@ def _export(home: Path, back: Back, since_unix: float, *, as_json: bool) -> None
         raise typer.BadParameter("name a file that ends in .jsonl or .csv, or add --format jsonl or csv.")
     past, wanted = Past(home / FILE), Wanted(since_unix, back.run)
     if back.file is None:
-        sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]
+        if isinstance(sys.stdout, io.TextIOWrapper):  # whatever the system's own code page and line ends are
+            sys.stdout.reconfigure(encoding="utf-8", newline="")
         export(past, wanted, form, sys.stdout)
         return
     with _replacing(back.file) as out, _progress(past.count(since_unix)) as tell:
@@ -173,7 +175,9 @@ def _replacing(file: Path) -> Iterator[TextIO]:
     """A text file that is there when all of it is written; only its owner may read it, as history."""
     from pairproxy.core.errors import BadRequest
 
-    part = file.with_name(f".{file.name}.{secrets.token_hex(8)}.part")
+    if file.is_dir():
+        raise BadRequest(f"{file} cannot be written: it is a directory. Name a file in it.")
+    part = file.parent / f".{file.name}.{secrets.token_hex(8)}.part"
     try:
         try:
             descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

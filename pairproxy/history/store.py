@@ -206,7 +206,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         if schema.version_of(connection) > schema.VERSION:
             raise Newer(
                 f"{path} was written by a newer pairproxy. History is off, and that file is left as it is: "
-                "update pairproxy, or move it away."
+                "update pairproxy, or move it away, and start again."
             )
         for pragma in (
             "auto_vacuum = INCREMENTAL",  # before the first table: deleted pages can be given back

@@ -236,6 +236,8 @@ class History:
         told = faults.sentence(error, self.path)
         if isinstance(error, Newer):
             self._is_off = True
+            for waiting in (self._ended, self._changed, self._joined, self._merged):
+                waiting.clear()
         elif isinstance(error, Broken) or faults.is_broken(error):
             try:
                 aside = await asyncio.to_thread(self._store.move_aside)

@@ -16,10 +16,12 @@ import psutil
 import pytest
 
 from pairproxy.api.client import get_explanation, get_report
+from pairproxy.history.reading import Past
+from pairproxy.history.store import FILE
 from pairproxy.security import tls
 from pairproxy.security.identity import load_or_create
 from tests.support import engine_scripts as scripts
-from tests.support.daemons import Daemons, Node, settings
+from tests.support.daemons import Daemons, Node, settings, until
 from tests.support.engine_thread import in_thread
 from tests.support.fake_engine import EngineConnection, ParsedRequest, Script
 from tests.support.raw_client import RawClient, request
@@ -196,6 +198,7 @@ def assert_silent(node: Node, temporary: Path) -> None:
     assert "pairproxy_requests_total{" in told[-1]
     assert NAMED not in told[-1]
     assert not [text for text in told if CANARY in text]
+    until(lambda: Past(node.home / FILE).count(0.0) > len(REPLIES), "history is written")
     places = [node.log_file, *node.home.rglob("*"), *temporary.rglob("*")]
     files = [path for path in places if path.is_file()]
     for path in files:

@@ -10,6 +10,7 @@ import pytest
 from pairproxy.core.errors import StoreError
 from pairproxy.security import private_files
 from pairproxy.security.private_files import (
+    claim_private,
     ensure_private_directory,
     exclusive,
     read_private,
@@ -153,3 +154,24 @@ def test_the_lock_is_held_against_others_and_ends_with_its_holder(
         holder.wait()
     with exclusive(tmp_path / "lock"):
         assert mode_of(tmp_path / "lock") == 0o600
+
+
+def test_a_file_that_is_claimed_is_its_owners_alone(tmp_path: Path) -> None:
+    """From birth; one that is there keeps what it holds."""
+    path = tmp_path / "claimed"
+    claim_private(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.write_bytes(b"something")
+    claim_private(path)
+    assert path.read_bytes() == b"something"
+
+
+def test_what_is_no_plain_file_of_ones_own_is_not_claimed(tmp_path: Path) -> None:
+    """Loose, a link, a directory, in a place that is not there."""
+    (tmp_path / "loose").touch()
+    (tmp_path / "loose").chmod(0o644)
+    (tmp_path / "link").symlink_to(tmp_path / "loose")
+    (tmp_path / "directory").mkdir()
+    for name in ("loose", "link", "directory", "nowhere/file"):
+        with pytest.raises(StoreError):
+            claim_private(tmp_path / name)

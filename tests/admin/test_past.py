@@ -1,0 +1,43 @@
+import msgspec
+import pytest
+from aiohttp.test_utils import make_mocked_request
+
+from pairproxy.admin.past import LIMIT, MOST, runs_page
+from pairproxy.api.runs import Runs
+from pairproxy.core.errors import BadRequest
+from tests.support.running import run_async
+
+
+def asked(path: str) -> tuple[float, int]:
+    """What is looked for, of this path."""
+    seen: list[tuple[float, int]] = []
+
+    async def look(since_unix: float, limit: int) -> Runs:
+        seen.append((since_unix, limit))
+        return Runs("N", ())
+
+    async def main() -> None:
+        reply = await runs_page(look)(make_mocked_request("GET", path))
+        assert msgspec.json.decode(reply.body, type=Runs) == Runs("N", ())  # type: ignore[attr-defined]
+
+    run_async(main())
+    return seen[0]
+
+
+def test_without_more_it_is_the_last_ones() -> None:
+    """Some screens of them."""
+    assert asked("/runs") == (0.0, LIMIT)
+
+
+def test_since_when_and_how_many_can_be_said() -> None:
+    """Within what an answer can hold."""
+    assert asked("/runs?since=1800000000.5&limit=7") == (1800000000.5, 7)
+    assert asked("/runs?limit=1000000000") == (0.0, MOST)
+    assert asked("/runs?limit=-3") == (0.0, 1)
+
+
+@pytest.mark.parametrize("query", ["since=yesterday", "limit=", "since=nan", "limit=inf"])
+def test_what_is_no_number_is_refused(query: str) -> None:
+    """With a sentence that says what belongs there."""
+    with pytest.raises(BadRequest, match="must be a number"):
+        asked(f"/runs?{query}")

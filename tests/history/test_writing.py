@@ -1,0 +1,387 @@
+import asyncio
+import logging
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pairproxy.config import HistorySettings
+from pairproxy.core.accounting.records import RequestRecord
+from pairproxy.core.events import NodeLost, NodeReported
+from pairproxy.history import schema
+from pairproxy.history.keeping import QUIET_S
+from pairproxy.history.reading import Past
+from pairproxy.history.store import FILE
+from pairproxy.history.trimming import files_of
+from pairproxy.history.writing import BATCH, LIMIT_PENDING, RETRY_S, SETTLE_S
+from tests.core.accounting.conversation import A, B, served
+from tests.core.told import document
+from tests.history.kept import EPOCH, Kept
+from tests.history.test_changes import engine, replica
+from tests.support.fake_engine import eventually
+from tests.support.running import run_async
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Kept:
+    """A history of a new home."""
+    return Kept(tmp_path)
+
+
+def job(count: int, start: float = 0.0, run: str = "job") -> list[RequestRecord]:
+    """Requests of one run, a tenth of a second after each other."""
+    return [served(f"{run}{one}", start, start, start + one / 10 + 1.0, run=run) for one in range(count)]
+
+
+def requests(path: Path) -> list[str]:
+    """The ids that are on disk."""
+    return [one.record.id for one in Past(path).requests(0.0)]
+
+
+def fill(kept: Kept, is_full: bool) -> None:
+    """Let the disk be full, as SQLite sees it: no page more than there are."""
+    connection = kept.history._store.open()
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages if is_full else 10**9}")
+
+
+def test_what_ended_is_on_disk_after_the_next_flush(kept: Kept) -> None:
+    """With its run; the report follows when the run is quiet, and is told in one line."""
+
+    async def main() -> None:
+        kept.end(*job(3))
+        await kept.history.flush()
+        past = Past(kept.history.path)
+        assert requests(kept.history.path) == ["job0", "job1", "job2"]
+        (run,) = past.runs(0.0, 9)
+        assert (run.summary.requests, run.summary.efficiency) == (3, None)
+        kept.at += QUIET_S
+        await kept.history.flush()
+        (run,) = past.runs(0.0, 9)
+        report = past.report("job", with_recording=True)
+        assert report is not None
+        assert report.run is not None
+        assert run.summary.efficiency == report.run.efficiency is not None
+        assert report.recording is not None
+        assert kept.history.reckoned(kept.history.book.runs[1].run) == report.run
+
+    run_async(main())
+
+
+def test_runs_are_found_now_and_then_while_requests_end_all_the_time(kept: Kept) -> None:
+    """Each time looks at all in memory; what is not grouped yet is on disk all the same."""
+
+    async def main() -> None:
+        kept.end(*job(1))
+        await kept.history.flush()
+        kept.end(*job(1, 1.5, "other"))
+        await kept.history.flush()
+        assert requests(kept.history.path) == ["job0", "other0"]
+        assert len(Past(kept.history.path).runs(0.0, 9)) == 1
+        kept.at += SETTLE_S
+        await kept.history.flush()
+        assert len(Past(kept.history.path).runs(0.0, 9)) == 2
+
+    run_async(main())
+
+
+def test_many_at_once_are_written_in_pieces(kept: Kept) -> None:
+    """All of them, and their run with the last."""
+
+    async def main() -> None:
+        kept.end(*job(2 * BATCH + 3))
+        await kept.history.flush()
+        assert len(requests(kept.history.path)) == 2 * BATCH + 3
+        (run,) = Past(kept.history.path).runs(0.0, 9)
+        assert run.summary.requests == 2 * BATCH + 3
+
+    run_async(main())
+
+
+def test_a_full_disk_is_told_once_and_then_it_goes_on_by_itself(
+    kept: Kept, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What ended meanwhile waits in memory."""
+
+    async def main() -> None:
+        kept.end(*job(1))
+        await kept.history.flush()
+        fill(kept, True)
+        for number in range(3):
+            kept.end(*job(200, 100.0 * (number + 1), f"more{number}"))
+            await kept.history.flush()
+            assert kept.history.problem is not None
+            assert "The disk of" in kept.history.problem
+            assert "is full" in kept.history.problem
+        assert requests(kept.history.path) == ["job0"]
+        told = await kept.history.runs(0.0, 9)
+        assert [one.run for one in told.runs] == ["more2", "more1", "more0", "job"]
+        assert told.problem == kept.history.problem
+        fill(kept, False)
+        await kept.history.flush()
+        assert kept.history.problem is None
+        assert len(requests(kept.history.path)) == 601
+        assert len(Past(kept.history.path).runs(0.0, 9)) == 4
+
+    with caplog.at_level(logging.INFO):
+        run_async(main())
+    assert [record.message.partition(str(kept.home))[2][:20] for record in caplog.records] == [
+        " is full: history is",
+        f"/{FILE} is written a"[:20],
+    ]
+
+
+def test_the_newest_are_kept_while_it_cannot_be_written(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
+    """So many as fit; what is missing then is told."""
+
+    async def main() -> None:
+        kept.end(*job(1))
+        await kept.history.flush()
+        fill(kept, True)
+        kept.end(*job(LIMIT_PENDING + 10, 100.0, "more"))
+        await kept.history.flush()
+        fill(kept, False)
+        await kept.history.flush()
+        found = requests(kept.history.path)
+        assert len(found) == LIMIT_PENDING + 1
+        assert (found[1], found[-1]) == ("more10", f"more{LIMIT_PENDING + 9}")
+
+    run_async(main(), timeout=60)
+    assert "10 requests are missing in it" in caplog.text
+
+
+def test_a_failure_is_tried_again_ever_later(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while requests end all the time: a disk may be full for days."""
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+
+    async def main() -> None:
+        kept.end(*job(1))
+        await kept.history.flush()
+        fill(kept, True)
+        for number in range(len(RETRY_S) + 1):
+            kept.end(*job(200, 100.0 * (number + 1), f"more{number}"))
+            await kept.history.flush()
+            await kept.history._until_wanted()
+
+    run_async(main())
+    assert waited == [*RETRY_S, RETRY_S[-1]]
+
+
+def test_a_damaged_file_is_moved_aside(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
+    """And a new one is begun, with what ended since."""
+    (kept.home / FILE).write_bytes(b"no database at all" * 1000)
+    (kept.home / FILE).chmod(0o600)
+
+    async def main() -> None:
+        kept.end(*job(2))
+        await kept.history.flush()
+        assert kept.history.problem is not None
+        assert "was damaged" in kept.history.problem
+        await kept.history.flush()
+        assert kept.history.problem is None
+        assert requests(kept.history.path) == ["job0", "job1"]
+        assert (kept.home / f"{FILE}.broken").read_bytes().startswith(b"no database")
+
+    run_async(main())
+
+
+def test_a_newer_file_turns_history_off(kept: Kept) -> None:
+    """For good, and nothing piles up; runs in memory are still told."""
+
+    async def main() -> None:
+        kept.end(*job(1))
+        await kept.history.flush()
+        kept.history._store.open().execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+        await kept.history.close()
+        kept.history = kept.begin()
+        kept.end(*job(2, 10.0, "later"))
+        await kept.history.flush()
+        assert kept.history.problem is not None
+        assert "newer pairproxy" in kept.history.problem
+        kept.end(*job(2, 20.0, "latest"))
+        assert not kept.history._ended
+        told = await kept.history.runs(0.0, 9)
+        assert [one.run for one in told.runs] == ["latest", "later"]
+        assert kept.history.report("job") is None
+
+    run_async(main())
+
+
+def test_no_days_are_no_file(tmp_path: Path) -> None:
+    """And what was there is removed."""
+    kept = Kept(tmp_path)
+
+    async def main() -> None:
+        kept.end(*job(1))
+        await kept.history.flush()
+        await kept.history.close()
+        kept.settings = HistorySettings(keep_days=0)
+        kept.history = kept.begin()
+        task = asyncio.create_task(kept.history.run())
+        kept.end(*job(1))
+        await eventually(lambda: not kept.history.path.exists())
+        await kept.history.flush()
+        task.cancel()
+        await kept.history.close()
+        assert not any(file.exists() for file in files_of(kept.history.path))
+        assert [one.run for one in (await kept.history.runs(0.0, 9)).runs] == ["job"]
+
+    run_async(main())
+
+
+def test_the_end_of_a_daemon_writes_what_is_left(kept: Kept) -> None:
+    """Runs that just ended have their reports, and the file stands alone."""
+
+    async def main() -> None:
+        kept.end(*job(2))
+        await kept.history.close()
+        report = Past(kept.history.path).report("job", with_recording=True)
+        assert report is not None
+        assert report.recording is not None
+        assert [one.what for one in Past(kept.history.path).changes(0.0)] == ["stopped"]
+
+    run_async(main())
+
+
+def test_runs_in_memory_and_on_disk_are_one_list(kept: Kept) -> None:
+    """Each run once, those of earlier lives too, the latest first; so many as are asked for."""
+
+    async def main() -> None:
+        kept.end(*job(2))
+        await kept.history.close()
+        kept.history = kept.begin()
+        kept.at = 100.0
+        kept.end(*job(1, 100.0, "mine"))
+        await kept.history.flush()
+        kept.end(*job(1, 200.0, "fresh"))
+        told = await kept.history.runs(0.0, 9)
+        assert [(one.run, one.requests) for one in told.runs] == [("fresh", 1), ("mine", 1), ("job", 2)]
+        assert not told.has_more
+        told = await kept.history.runs(0.0, 2)
+        assert [one.run for one in told.runs] == ["fresh", "mine"]
+        assert told.has_more
+        assert [one.run for one in (await kept.history.runs(EPOCH + 150.0, 9)).runs] == ["fresh"]
+        report = kept.history.report("job")
+        assert report is not None
+        assert len(report.records) == 2
+
+    run_async(main())
+
+
+def test_a_jump_of_the_wall_clock_touches_no_duration(kept: Kept) -> None:
+    """A run starts when its first request did by the clock of that time, and lasts as long as it lasted."""
+
+    async def main() -> None:
+        kept.end(served("a", 0.0, 0.0, 1.0, run="job"))
+        kept.jump = -86_400.0
+        kept.end(served("b", 0.5, 1.0, 3.0, run="job"))
+        await kept.history.flush()
+        (run,) = Past(kept.history.path).runs(0.0, 9)
+        assert (run.summary.started_unix, run.summary.makespan_s) == (EPOCH, 3.0)
+        found = [one.record for one in Past(kept.history.path).requests(0.0)]
+        assert [(one.arrived_at, one.ended_at) for one in found] == [(0.0, 1.0), (0.5, 3.0)]
+
+    run_async(main())
+
+
+def test_what_becomes_of_nodes_is_kept(kept: Kept) -> None:
+    """Peers and engines, with the time of the wall clock."""
+
+    async def main() -> None:
+        kept.at = 5.0
+        for event in (
+            engine(replica("m")),
+            NodeReported(0.0, document(B)),
+            NodeReported(1.0, document(B)),
+            NodeLost(2.0, B),
+        ):
+            kept.history.heard(event, ())
+        await kept.history.flush()
+        found = Past(kept.history.path).changes(0.0)
+        assert [(one.node, one.what) for one in found] == [
+            (A, "engine-up"),
+            (B, "new"),
+            (B, "engine-up"),
+            (B, "down"),
+        ]
+        assert {one.at_unix for one in found} == {EPOCH + 5.0}
+
+    run_async(main())
+
+
+def test_a_run_that_cannot_be_reckoned_stops_nobody(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
+    """It is said, without its words, and stays without a report."""
+
+    async def main() -> None:
+        kept.end(*job(1))
+        await kept.history.flush()
+        reckon = kept.history._reckon
+        kept.history._reckon = lambda run: (lambda: 1 / 0) if run.id == "job" else reckon(run)  # type: ignore[assignment, return-value]
+        kept.end(*job(1, 5.0, "other"))
+        kept.at += 2 * QUIET_S
+        await kept.history.settle()
+        kept.at += QUIET_S
+        await kept.history.flush()
+        summaries = {one.summary.run: one.summary for one in Past(kept.history.path).runs(0.0, 9)}
+        assert summaries["job"].efficiency is None
+        assert summaries["other"].efficiency is not None
+
+    run_async(main())
+    assert "could not be reported: ZeroDivisionError" in caplog.text
+
+
+def test_an_idle_history_waits_for_nothing(kept: Kept) -> None:
+    """No timer wakes it: an idle daemon costs nothing for it."""
+
+    async def main() -> None:
+        kept.end(*job(1))
+        kept.at += QUIET_S
+        await kept.history.flush()
+        kept.at += QUIET_S
+        await kept.history.flush()
+        kept.history._wanted.clear()
+        task = asyncio.create_task(kept.history._until_wanted())
+        await asyncio.sleep(0)
+        loop = asyncio.get_running_loop()
+        assert not [timer for timer in loop._scheduled if not timer.cancelled()]  # type: ignore[attr-defined]
+        assert not task.done()
+        kept.end(*job(1, 50.0, "more"))
+        await task
+
+    asyncio.run(main())
+
+
+def test_it_is_trimmed_while_it_runs(kept: Kept) -> None:
+    """By the settings in force, which may change."""
+
+    async def main() -> None:
+        kept.end(*job(1))
+        await kept.history.flush()
+        kept.history.settings = HistorySettings(keep_days=1)
+        kept.at += 2 * 86_400.0
+        kept.end(*job(1, kept.at, "new"))
+        await kept.history.flush()
+        assert requests(kept.history.path) == ["new0"]
+
+    run_async(main())
+
+
+def test_a_home_that_went_away_is_told(kept: Kept) -> None:
+    """A disk that was pulled out, say; it goes on when it is back."""
+
+    async def main() -> None:
+        shutil.rmtree(kept.home)
+        kept.end(*job(1))
+        await kept.history.flush()
+        assert kept.history.problem is not None
+        kept.home.mkdir(mode=0o700)
+        await kept.history.flush()
+        assert kept.history.problem is None
+        assert requests(kept.history.path) == ["job0"]
+
+    run_async(main())
