@@ -1,7 +1,7 @@
 // The picture of a run on a canvas that is as large as what is seen of it: only visible bars are drawn, so that
 // thousands cost no more than a few.
 
-import { nodeName } from "./words.js";
+import { nodeName, plain } from "./words.js";
 
 export const AXIS = 20; // pixels: the scale
 export const STRIP = 26; // how many waited
@@ -207,9 +207,9 @@ export class Drawing {
     pen.fillStyle = this.inks.text;
     this.line.lanes.forEach((lane, index) => {
       const before = this.line.lanes[index - 1];
-      const isFirst = !before || before.node !== lane.node || before.engine !== lane.engine;
       const y = this.y(index) + this.row / 2 - 1;
-      if (isFirst) pen.fillText(nodeName(this.names, lane.node).slice(0, 40), 4, y);
+      if (before?.node !== lane.node) pen.fillText(nodeName(this.names, lane.node).slice(0, 40) + (lane.slot ? "" : ": idle"), 4, y);
+      else if (before.engine !== lane.engine) pen.fillText(plain(lane.engine).slice(0, 40), 10, y);
       else if (this.row > 12) pen.fillText(`slot ${lane.slot}`, 16, y);
     });
     pen.restore();

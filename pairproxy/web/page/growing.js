@@ -1,5 +1,7 @@
 // The timeline of a run that goes on: what ended, as the report has it, and what runs and waits, as the status does.
 
+import { arranged } from "./lanes.js";
+
 const MOST_SEEN = 500; // bars that ended and are not in the report yet: it is made some seconds later
 const EARLY_S = 0.1; // a slot is heard to be free a little after its next request was sent
 
@@ -22,7 +24,7 @@ function remember(run, running, isReported) {
 }
 
 /** A timeline like the report's; bars of what runs, or ran a moment ago, are "running". `report` is null, or the run's own. */
-export function growing(status, report) {
+export function growing(status, report, names) {
   const run = status.current_run;
   const now = run.age_s;
   const ended = report?.timeline;
@@ -50,7 +52,10 @@ export function growing(status, report) {
     .filter((one) => one.run === run.run)
     .map((one) => ({ request: one.request, model: one.model, waiting_s: Math.max(0, now - one.age_s), ended_s: now, outcome: "waiting" }));
   const line = { makespan_s: now, lower_bound_s: null, lanes, bars, unplaced: [...(ended?.unplaced ?? []), ...waiting], isGrowing: true };
-  return { ...inOrder(line), waves: Math.max(0, ...lasts.map((last) => last.waves)) };
+  const models = new Set([...status.running, ...waiting].map((one) => one.model));
+  const able = status.nodes.filter((node) => node.engines.some((engine) => engine.is_up && engine.replicas.some((one) => models.has(one.model))));
+  line.waves = Math.max(0, ...lasts.map((last) => last.waves));
+  return arranged(line, names, status.node, able.filter((node) => node.is_up).map((node) => node.node));
 }
 
 function barOf(one, lane, wave, sent, now) {
@@ -59,15 +64,3 @@ function barOf(one, lane, wave, sent, now) {
   const times = { waiting_s: came, dispatched_s: sent, first_byte_s: first, ended_s: now };
   return { request: one.request, attempt: one.attempt, lane, wave, model: one.model, ...times, end: "running", load_s: 0 };
 }
-
-/** The lanes of a node beside each other: by node, then engine, then slot. */
-function inOrder(line) {
-  const sorted = line.lanes
-    .map((lane, index) => ({ lane, index }))
-    .sort((one, other) => compare(one.lane.node, other.lane.node) || compare(one.lane.engine, other.lane.engine) || one.lane.slot - other.lane.slot);
-  const places = [];
-  sorted.forEach(({ index }, place) => (places[index] = place));
-  return { ...line, lanes: sorted.map(({ lane }) => lane), bars: line.bars.map((bar) => ({ ...bar, lane: places[bar.lane] })) };
-}
-
-const compare = (one, other) => (one < other ? -1 : one > other ? 1 : 0);

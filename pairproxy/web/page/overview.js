@@ -2,7 +2,7 @@
 
 import { code, facts, h, note, table } from "./dom.js";
 import { growing } from "./growing.js";
-import { LAST_RUN, verdict } from "./runs.js";
+import { LAST_RUN, lanesOf, verdict } from "./runs.js";
 import { linkTo, timeline } from "./timeline.js";
 import { counted, duration, name, nodeName, outcomes, percent, plain, prose, rate, ratio, seconds, short } from "./words.js";
 
@@ -132,8 +132,9 @@ function runOf(state, names) {
   const told = state.store.ask(LAST_RUN);
   const report = told.value;
   if (run) {
+    const all = { ...report?.names, ...names };
     const own = report?.run?.run === run.run ? report : null;
-    return section("current", ["The run now ", h("span", { class: "muted" }, name(short(run.run)))], progress(run), timeline(state, growing(state.status, own), { ...report?.names, ...names }, run.run));
+    return section("current", ["The run now ", h("span", { class: "muted" }, name(short(run.run)))], progress(run), timeline(state, growing(state.status, own, all), all, run.run));
   }
   if (!report?.run) return told.error ? note("bad", prose(told.error)) : null;
   const last = report.run;
@@ -150,7 +151,7 @@ function runOf(state, names) {
       ["TTFT (median)", last.ttft_p50_s === null ? null : seconds(last.ttft_p50_s)],
     ]),
     verdict(report),
-    timeline(state, report.timeline, report.names, last.run),
+    timeline(state, lanesOf(report), report.names, last.run),
   );
 }
 

@@ -1,6 +1,7 @@
 // The runs that are remembered, and one of them: what it reached, what it could have, and where the time went.
 
 import { code, facts, h, note, table } from "./dom.js";
+import { arranged } from "./lanes.js";
 import { timeline } from "./timeline.js";
 import { counted, name, nodeName, outcomes, percent, plain, prose, ratio, seconds, short, when } from "./words.js";
 
@@ -71,13 +72,16 @@ function one(state, report) {
       ["prompt tokens from a cache", run.cached_tokens === null ? null : `${run.cached_tokens} of ${run.prompt_tokens}`],
       ["chains", run.chains ? `${run.chains}, ${counted(run.chain_steps, "step")}, longest ${run.longest_chain}` : null],
     ]),
-    timeline(state, report.timeline, report.names, run.run),
+    timeline(state, lanesOf(report), report.names, run.run),
     losses(run),
     perNode(run, report.names),
     run.notes.length + report.findings.length ? h("ul", { class: "notes" }, [...run.notes, ...report.findings].map((text) => h("li", { key: text }, prose(text)))) : null,
     advised(state, run.run),
   );
 }
+
+/** The timeline of a report, also with nodes that could have served and did not. */
+export const lanesOf = ({ timeline: line, names, node, run }) => arranged(line, names, node, Object.keys(run.per_node));
 
 /** What limited this run and what would change it, in the words of the report. */
 export function verdict(report) {
