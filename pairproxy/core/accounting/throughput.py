@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pairproxy.core.commands import Command, Dispatch
+from pairproxy.core.commands import Command, Dispatch, Refuse
 from pairproxy.core.events import (
     AttemptFailed,
     AttemptFinished,
@@ -71,7 +71,9 @@ class Throughput:
             case _:
                 pass
         for command in commands:
-            if isinstance(command, Dispatch) and len(self._writing) < MOST_WRITING:
+            if isinstance(command, Refuse):
+                self._forget(command.request, event.at)
+            elif isinstance(command, Dispatch) and len(self._writing) < MOST_WRITING:
                 self._writing[command.attempt] = _Writing(command.decision.place.node, event.at)
 
     def look(self, at: float) -> None:

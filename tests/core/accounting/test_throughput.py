@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pairproxy.core.accounting.throughput import MOST_NODES, RECENT_S, Throughput
 from pairproxy.core.commands import Command
-from pairproxy.core.errors import BrokenReply
+from pairproxy.core.errors import BrokenReply, QueueFull
 from pairproxy.core.events import (
     AttemptFailed,
     AttemptFinished,
@@ -14,9 +14,10 @@ from pairproxy.core.events import (
     ReplyBroken,
     RequestAbandoned,
     RequestArrived,
+    TimePassed,
 )
 from pairproxy.core.models import AttemptId, NodeId, Outcome, RequestId, Usage
-from tests.core.accounting.conversation import A, B, asked, dispatch
+from tests.core.accounting.conversation import A, B, asked, dispatch, refuse
 
 
 class Told:
@@ -162,6 +163,18 @@ def test_the_attempt_that_lost_the_race_is_forgotten() -> None:
     told.written["r"] = 50
     told.throughput.look(2.0)
     assert told.recent(2.0, B) == []
+
+
+def test_nothing_is_kept_of_what_is_over() -> None:
+    """However it ended: also refused after it was sent, and when its client left before its first byte."""
+    told = Told()
+    for name in ("refused", "left", "ended", "failed"):
+        told.sent(0.0, name)
+    told.throughput.record(TimePassed(1.0), [refuse("refused", QueueFull("full"))])
+    told.throughput.record(RequestAbandoned(1.0, RequestId("left")), [])
+    told.throughput.record(AttemptFailed(1.0, AttemptId(RequestId("failed"), 1), BrokenReply("b")), [])
+    told.ended(1.0, "ended", 1)
+    assert told.throughput._writing == {}
 
 
 def test_only_so_many_nodes_are_kept() -> None:
