@@ -34,6 +34,10 @@ LEGEND = {
     "away": "away: its node or engine does not answer",
 }
 COLD = "cold: not loaded, so its first request waits for that"
+ALONE = (
+    "No machine is paired, so no balancing is possible: `pairproxy pair` here, `pairproxy join CODE` there."
+)
+NAME = "NAME"  # of each model of which the same is said
 CONTENT_CHARACTERS = 12  # where no quantization is told: the digits that `ollama list` shows
 
 
@@ -63,7 +67,7 @@ def models(model: Pattern = None, home: Home = None, as_json: Json = False) -> N
     else:
         _show_matrix(out, found, rows)
     if len(found.nodes) == 1:
-        out.print("No machine is paired: `pairproxy pair` here, `pairproxy join CODE` there.", markup=False)
+        _say(out, ALONE)
     if found.left_out:
         out.print(
             f"{counted(found.left_out, 'more model')}, held by the fewest nodes, left out", markup=False
@@ -103,10 +107,25 @@ def _show_matrix(out: "Console", found: "ModelMatrix", rows: "Sequence[ModelRow]
     else:
         for row in rows:
             _show_block(out, found, row)
+    # With one node, what it serves has nobody to share with: ALONE says so of all.
+    told = [row for row in rows if len(found.nodes) > 1 or not row.replicas]
+    for alike, lines in _told_alike(told).items():
+        out.print()
+        _say(out, ", ".join(alike))
+        for line in lines:
+            _say(out, line)
+
+
+def _told_alike(rows: "Sequence[ModelRow]") -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Models -> what is said of each of them. Of several NAME stands for the model's."""
+    alike: dict[tuple[str, ...], list[ModelRow]] = {}
     for row in rows:
-        if any(_notes(row)):
-            out.print()
-            _show_notes(out, row, with_name=True)
+        if lines := tuple(_notes(row)):
+            alike.setdefault(tuple(line.replace(row.model, NAME) for line in lines), []).append(row)
+    return {
+        tuple(plain(row.model) for row in several): lines if len(several) > 1 else tuple(_notes(several[0]))
+        for lines, several in alike.items()
+    }
 
 
 def _name(found: "ModelMatrix", node: str) -> str:
@@ -170,7 +189,8 @@ def _show_details(out: "Console", found: "ModelMatrix", row: "ModelRow") -> None
         f"{plain(row.model)}: balanced among {counted(row.replicas, 'node')}; speeds in tokens/s",
     )
     show_table(out, DETAILS, (_detail(found, cell) for cell in row.cells), LEFT)
-    _show_notes(out, row, with_name=False)
+    for line in _notes(row):
+        _say(out, line)
 
 
 def _detail(found: "ModelMatrix", cell: "ModelCell") -> tuple[str, ...]:
@@ -193,13 +213,6 @@ def _speeds(cell: "ModelCell") -> str:
     if cell.prefill_tokens_per_s is None or cell.decode_tokens_per_s is None:
         return "?"
     return f"{cell.prefill_tokens_per_s:.0f} / {cell.decode_tokens_per_s:.0f}"
-
-
-def _show_notes(out: "Console", row: "ModelRow", *, with_name: bool) -> None:
-    if with_name:
-        _say(out, plain(row.model))
-    for line in _notes(row):
-        _say(out, line)
 
 
 def _notes(row: "ModelRow") -> Iterator[str]:

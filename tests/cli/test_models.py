@@ -102,6 +102,25 @@ def test_letters_tell_all_that_a_person_asks_first() -> None:
     assert any("3 slots of" in line for line in lines)
 
 
+def test_what_is_said_of_many_models_is_said_once() -> None:
+    """Twenty models that only this machine has are one sentence, with NAME in the command."""
+    many = [Replica(ModelName(f"m{number}:1"), "sha256:1") for number in range(20)]
+    found = lay_out(Known((node("anna", engine("ollama", q(), *many)), node("ben", engine("ollama", q())))))
+    lines = shown(found, 80)
+    assert sum("No balancing" in line for line in lines) == 1
+    assert any("`ollama pull NAME`" in line for line in lines)
+    assert any(line.startswith("m0:1, m10:1, ") for line in lines)
+
+
+def test_a_machine_that_is_alone_is_told_so_once() -> None:
+    """Not once for each model."""
+    found = lay_out(Known((node("anna", engine("ollama", q(), Replica(ModelName("b:1"), "x"))),)))
+    assert not [line for line in shown(found, 80) if "balancing" in line or "fix" in line]
+    assert "pairproxy pair" in models.ALONE
+    silent = lay_out(Known((node("anna", silent=(engine("ollama", q()),)),)))
+    assert any("Start ollama-1 on this machine" in line for line in shown(silent, 80))
+
+
 def test_a_hostile_name_does_nothing_to_the_terminal() -> None:
     """Neither a node's nor a model's, nor what stands in a sentence."""
     evil = Replica(ModelName("evil\x1b[2J[bold]:1"), "sha256:1")
