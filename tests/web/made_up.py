@@ -14,6 +14,7 @@ from pairproxy.api.schema import (
     ReplicaStatus,
     Report,
     RunningStatus,
+    RunProgress,
     Status,
     WaitingStatus,
 )
@@ -108,6 +109,20 @@ def status(
         outcomes={"done": 5}, waiting=(WaitingStatus("ffffffff", model, 1.0),) if running else (),
         at_unix=1_790_000_100.0,
     )  # fmt: skip
+
+
+def going_on(run: str, running: int) -> Status:
+    """Three nodes of two slots in the sixth second of a run; requests of it were sent in the fifth."""
+    told = status(3, 2)
+    requests = tuple(
+        RunningStatus(f"run{index}", MODEL, f"NODE{index % 3}", "engine", 1.0, True, ttft_s=0.4, run=run)
+        for index in range(running)
+    )
+    return msgspec.structs.replace(
+        told,
+        running=requests,
+        current_run=RunProgress(run, 6.0, 30, 20, running, 10 - running, 6, 5, 3.3, 6.0),
+    )
 
 
 def explanation(name: str) -> Explanation:

@@ -17,7 +17,7 @@ from pairproxy.drawing.palette import DARK, LIGHT
 from pairproxy.web.serving import read_page
 from tests.support.browser import watched
 from tests.support.daemons import until
-from tests.web.made_up import EVIL, evil, large, status
+from tests.web.made_up import EVIL, evil, going_on, large, status
 from tests.web.showing import Facts, shown
 
 VIEWS = ("", "runs", "models", "pairing", "requests/00000001")
@@ -247,6 +247,33 @@ def test_a_newer_daemon_has_a_newer_page(browser: Any) -> None:
         with page.expect_event("load"):
             facts.told = status(3, 2, version="9.9.9")
         page.locator(".card").first.wait_for()
+
+
+@pytest.mark.slow
+def test_a_run_that_goes_on_is_drawn_as_it_grows(browser: Any) -> None:
+    """What runs stands beside what the report has of the same run, and stays until the report has it, too."""
+    facts = large(20, 3, 2)
+    facts.told = going_on("another", 4)  # the report is still that of the run before
+    with shown(facts) as url, watched(browser) as page:
+        page.goto(url)
+        drawn = page.locator("section[aria-labelledby=h-current] figcaption")
+        drawn.get_by_text("4 attempts in 4 slots of 3 nodes, 1 wave").wait_for()
+        facts.told = going_on("another", 2)
+        page.get_by_text("Running: 2").wait_for()
+        drawn.get_by_text("4 attempts in 4 slots of 3 nodes, 1 wave").wait_for()
+        facts.told = going_on("large", 4)
+        drawn.get_by_text("24 attempts in 6 slots of 3 nodes, 5 waves").wait_for()
+        assert page.locator("canvas").evaluate(LANES) == [
+            ["NODE0", 1],
+            ["NODE0", 2],
+            ["NODE1", 1],
+            ["NODE1", 2],
+            ["NODE2", 1],
+            ["NODE2", 2],
+        ]
+
+
+LANES = "node => node.closest('.plot').pagePlot.line.lanes.map(lane => [lane.node, lane.slot])"
 
 
 @pytest.mark.slow

@@ -123,6 +123,23 @@ def test_the_page_moves_while_requests_run(browser: Any, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+def test_a_request_is_followed_to_its_end(browser: Any, tmp_path: Path) -> None:
+    """From the row of one that runs to its decision, which says what came of it once it has ended."""
+    with Daemons(tmp_path) as daemons, watched(browser) as page:
+        daemons.home("anna", settings(paced={"decode": 50}))
+        (anna,) = daemons.start("anna")
+        until(lambda: anna.status().nodes[0].engines, "the engine is known")
+        page.goto(address(anna))
+        page.locator(".card").wait_for()
+        with asking(anna, 1, lambda _: 150):
+            page.locator("section[aria-labelledby=h-listed] a.id").click()
+            page.locator("h2", has_text="running").wait_for()
+            page.get_by_text("Where it could go").wait_for()
+        page.locator("h2", has_text="done").wait_for()
+        assert "it ended: done" in page.locator("main").inner_text()
+
+
+@pytest.mark.slow
 def test_a_daemon_that_restarts_is_found_again(browser: Any, tmp_path: Path) -> None:
     """The page says that nobody answers and what to do; then shows the new life, also of another node."""
     with socket.socket() as free:
