@@ -127,7 +127,7 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 
 
 async def _start(home: Path) -> asyncio.subprocess.Process:
-    with (home / "log").open("wb") as log:
+    with (home / "log").open("ab") as log:  # others may write to it, too
         return await asyncio.create_subprocess_exec(
             *up_command(home),
             stdin=asyncio.subprocess.PIPE,
