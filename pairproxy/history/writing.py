@@ -33,6 +33,7 @@ FLUSH_S = 1.0  # what a killed daemon loses; a hundred writes a second would wea
 SETTLE_S = 5.0  # between two groupings while requests end all the time: each looks at all in memory
 RETRY_S = (1.0, 2.0, 5.0, 10.0, 30.0)  # after a failure: a disk is full for seconds or for days
 STOP_S = 3.0  # at the end, for the last batch and reports; what is missing is made up for at the next start
+PAUSE_TIMES = 50.0  # as long as a report took no other one is made: a fiftieth of a core
 TRIM_S = 60.0  # between two looks at ages and sizes; a batch is small against what is kept in reserve
 BATCH = 512  # requests in one transaction: about a megabyte with their decisions
 LIMIT_PENDING = 4096  # requests that wait for the disk, about 4 kB each with their decisions; the newest
@@ -80,7 +81,7 @@ class History:
         self._dirty: set[int] = set()
         self.dropped = 0
         self._is_unsettled = False
-        self._settled_at = self._trimmed_at = float("-inf")
+        self._settled_at = self._trimmed_at = self._next_report_at = float("-inf")
         self._failures = 0
         self._wanted = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
@@ -159,14 +160,18 @@ class History:
             self._dirty &= self.book.runs.keys()
 
     async def report_due(self, *, is_last: bool = False) -> None:
-        """Have reports made of runs that are over, one after the other."""
+        """Have reports made of runs that are over, one after the other, and not all the time."""
         for kept in self.book.due(float("inf") if is_last else self._now()):
+            if self._now() < self._next_report_at and not is_last:
+                return
             run, kept.asked_of, kept.asked_at = kept.run, kept.requests, self._now()
             try:
                 report, recording = await asyncio.to_thread(self._reckon(run))
             except Exception as error:  # noqa: BLE001 one run that cannot be reckoned must not stop the others
                 _log.error("a run could not be reported: %s. Please report it.", type(error).__name__)
                 continue
+            finally:
+                self._next_report_at = self._now() + PAUSE_TIMES * (self._now() - kept.asked_at)
             if kept.run is run and self.book.runs.get(kept.number) is kept:
                 kept.report, kept.recording = report, recording
                 self._dirty.add(kept.number)
@@ -176,7 +181,8 @@ class History:
         if self._failures:
             await asyncio.sleep(RETRY_S[min(self._failures, len(RETRY_S)) - 1])
             return
-        waits = [self.book.due_in(self._now())]
+        due_in = self.book.due_in(self._now())
+        waits = [None if due_in is None else max(due_in, self._next_report_at - self._now())]
         if self._is_unsettled:
             waits.append(self._settled_at + SETTLE_S - self._now())
         soonest = min((wait for wait in waits if wait is not None), default=None)

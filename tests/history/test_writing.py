@@ -1,19 +1,23 @@
 import asyncio
 import logging
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pairproxy.config import HistorySettings
 from pairproxy.core.accounting.records import RequestRecord
+from pairproxy.core.accounting.report import RunReport
+from pairproxy.core.accounting.runs import Run
 from pairproxy.core.events import NodeLost, NodeReported
+from pairproxy.core.whatif.recording import Recording
 from pairproxy.history import schema
 from pairproxy.history.keeping import QUIET_S
 from pairproxy.history.reading import Past
 from pairproxy.history.store import FILE
 from pairproxy.history.trimming import files_of
-from pairproxy.history.writing import BATCH, LIMIT_PENDING, RETRY_S, SETTLE_S
+from pairproxy.history.writing import BATCH, LIMIT_PENDING, PAUSE_TIMES, RETRY_S, SETTLE_S
 from tests.core.accounting.conversation import A, B, served
 from tests.core.told import document
 from tests.history.kept import EPOCH, Kept
@@ -383,5 +387,36 @@ def test_a_home_that_went_away_is_told(kept: Kept) -> None:
         await kept.history.flush()
         assert kept.history.problem is None
         assert requests(kept.history.path) == ["job0"]
+
+    run_async(main())
+
+
+def test_reports_are_not_made_all_the_time(kept: Kept) -> None:
+    """After one that took long comes a pause, in which the next one waits; not at the end of the daemon."""
+
+    async def main() -> None:
+        for number in range(3):
+            kept.end(*job(1, number * 10.0, f"run{number}"))
+        kept.at += QUIET_S
+        reckon, made = kept.history._reckon, []
+
+        def slow(run: Run) -> Callable[[], tuple[RunReport, Recording | None]]:
+            kept.at += 1.0
+            made.append(run.id)
+            return reckon(run)
+
+        kept.history._reckon = slow
+        await kept.history.settle()
+        kept.at += QUIET_S
+        await kept.history.flush()
+        assert made == ["run0"]
+        kept.at += PAUSE_TIMES - 1.0
+        await kept.history.flush()
+        assert made == ["run0"]
+        kept.at += 1.0
+        await kept.history.flush()
+        assert made == ["run0", "run1"]
+        await kept.history.close()
+        assert made == ["run0", "run1", "run2"]
 
     run_async(main())

@@ -47,6 +47,14 @@ def watched(pairs: Rounds = 6, as_json: Json = False) -> None:
     _show("A daemon that is watched", watched_table(pairs, _say), as_json)
 
 
+@app.command()
+def kept(as_json: Json = False) -> None:
+    """What history costs at each request, at a hundred a second, and on the disk; about a minute."""
+    from pairproxy.cli.bench.kept import kept_table
+
+    _show("History", kept_table(), as_json)
+
+
 async def _schedule(seeds: range) -> tuple[list[Row], list[str]]:
     from pairproxy.cli.bench import overhead
     from pairproxy.cli.bench import schedule as cases
