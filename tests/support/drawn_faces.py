@@ -15,11 +15,11 @@ def page(browser_page: Any, node: Node, run: str) -> list[Seen]:
     address = f"http://localhost:{node.file.admin_port}/"
     browser_page.goto(address)
     browser_page.locator("section[aria-labelledby=h-last] .facts").wait_for()
-    overview = _facts(browser_page, "section[aria-labelledby=h-last]")
-    ended = _facts(browser_page, "section[aria-labelledby=h-now]")["ended"]
+    overview = facts(browser_page, "section[aria-labelledby=h-last]")
+    ended = facts(browser_page, "section[aria-labelledby=h-now]")["ended"]
     browser_page.goto(f"{address}#/runs/{run}")
     browser_page.locator("article .facts").wait_for()
-    whole = _facts(browser_page, "article")
+    whole = facts(browser_page, "article")
     table = browser_page.locator("article table", has_text="Who did what").locator("tbody tr")
     cells = [row.locator("th, td").all_inner_texts() for row in table.all()]
     tokens = {
@@ -47,7 +47,8 @@ def _of_page(face: str, facts: Mapping[str, str], more: Mapping[str, str] | None
     return Seen(face, counts(ended), {"requests": requests, **told, **(more or {})})
 
 
-def _facts(browser_page: Any, where: str) -> dict[str, str]:
+def facts(browser_page: Any, where: str) -> dict[str, str]:
+    """The terms of a part of the page, and what stands beside each."""
     found = browser_page.locator(f"{where} .facts > div")
     return {
         one.locator("dt").inner_text().strip(): one.locator("dd").inner_text().strip() for one in found.all()

@@ -7,16 +7,12 @@ import csv
 import io
 import json
 import re
-import subprocess
 import sys
-import urllib.request
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from prometheus_client.parser import text_string_to_metric_families
 
 from pairproxy.api.schema import Report
 from tests.support.command import environment, here
@@ -89,20 +85,41 @@ def only(pattern: str, text: str) -> str:
 # --- commands -------------------------------------------------------------------------------------------
 
 
-def status_text(node: Node) -> Seen:
+def status_page(node: Node) -> str:
     """`pairproxy status`."""
-    return _status("status", here("status", "--home", node.home, COLUMNS="120").stdout)
+    return here("status", "--home", node.home, COLUMNS="120").stdout
 
 
-def status_watched(node: Node, run: str) -> Seen:
-    """One frame of `pairproxy status --watch` on a terminal of 120 columns; it is left with a key."""
+def watched_frame(node: Node, text: str) -> str:
+    """One frame of `pairproxy status --watch` that holds this, at 120 columns; it is left with a key."""
     command = [sys.executable, "-m", "pairproxy", "status", "--watch", "--home", str(node.home)]
     with Terminal(command, columns=120, lines=40, env=environment(COLUMNS="", TERM="xterm")) as terminal:
-        terminal.until(lambda: f"last run {run}" in terminal.text, "the live view shows the run")
+        terminal.until(lambda: text in terminal.text, f"the live view shows {text}")
         frame = terminal.text
         terminal.type("q")
         assert terminal.wait() == 0
-    return _status("status --watch", frame)
+    return frame
+
+
+def status_text(node: Node) -> Seen:
+    """What `pairproxy status` says."""
+    return _status("status", status_page(node))
+
+
+def status_watched(node: Node, run: str) -> Seen:
+    """What `pairproxy status --watch` says."""
+    return _status("status --watch", watched_frame(node, f"last run {run}"))
+
+
+def counts_now(text: str) -> dict[str, int]:
+    """What runs and waits, by both of them; the line of the run says the same."""
+    names = ("running", "waiting")
+    at_top = re.search(r"(\d+) running, (\d+) waiting, \d+ ended", text)
+    of_run = re.search(r"\d+ ended, (\d+) running, (\d+) waiting;", text)
+    assert at_top is not None, text
+    assert of_run is not None, text
+    assert at_top.groups() == of_run.groups()
+    return dict(zip(names, map(int, at_top.groups()), strict=True))
 
 
 def _status(face: str, text: str) -> Seen:
@@ -183,103 +200,5 @@ def exported(node: Node, file: Path) -> Seen:
             "requests": str(len(rows)),
             "output_tokens": str(sum(int(row["output_tokens"] or 0) for row in rows)),
             "prompt_tokens": str(sum(int(row["prompt_tokens"] or 0) for row in rows)),
-        },
-    )
-
-
-# --- paths ----------------------------------------------------------------------------------------------
-
-
-def fetched(node: Node, path: str) -> bytes:
-    """What the admin port answers."""
-    url = f"http://127.0.0.1:{node.file.admin_port}{path}"
-    with urllib.request.urlopen(url, timeout=30) as reply:
-        body: bytes = reply.read()
-        return body
-
-
-def _of_report(run: Mapping[str, Any]) -> dict[str, str]:
-    names = ("requests", "slots", "makespan_s", "speedup", "bound_waves", "bound_provable", "efficiency")
-    return {name: repr(run[name]) for name in names}
-
-
-def status_lines(node: Node) -> Seen:
-    """The first line of `pairproxy status --watch --json`."""
-    command = [sys.executable, "-m", "pairproxy", "status", "--watch", "--json", "--home", str(node.home)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment()) as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        process.terminate()
-    status = json.loads(line)
-    return Seen("status --watch --json", status["outcomes"], _of_report(status["last_run"]))
-
-
-def status_json(node: Node) -> Seen:
-    """GET /status."""
-    status = json.loads(fetched(node, "/status"))
-    return Seen("/status", status["outcomes"], _of_report(status["last_run"]))
-
-
-def events(node: Node) -> Seen:
-    """The first status of GET /events."""
-    url = f"http://127.0.0.1:{node.file.admin_port}/events"
-    with urllib.request.urlopen(url, timeout=30) as reply:
-        line = next(line for line in reply if line.startswith(b"data:"))
-    status = json.loads(line.removeprefix(b"data:"))
-    return Seen("/events", status["outcomes"], _of_report(status["last_run"]))
-
-
-def runs(node: Node, run: str) -> Seen:
-    """GET /runs."""
-    told = json.loads(fetched(node, "/runs"))
-    (found,) = [one for one in told["runs"] if one["name"] == run]
-    tokens = {"output_tokens": repr(found["output_tokens"])}
-    return Seen("/runs", found["outcomes"], _of_report(found) | tokens)
-
-
-def of_models(matrix: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Model -> node, by its name -> what its cell says."""
-    names = matrix["names"]
-    return {
-        row["model"]: {names[cell["node"]]: cell["state"] for cell in row["cells"]}
-        for row in matrix["models"]
-    }
-
-
-def metrics(node: Node) -> Seen:
-    """GET /metrics, as Prometheus reads it."""
-    families = text_string_to_metric_families(fetched(node, "/metrics").decode())
-    samples = [sample for family in families for sample in family.samples]
-    ended: Counter[str] = Counter()
-    tokens: Counter[str] = Counter()
-    for sample in samples:
-        if sample.labels.get("origin") == "here" and sample.name == "pairproxy_requests_total":
-            ended[sample.labels["outcome"]] += int(sample.value)
-        if sample.labels.get("origin") == "here" and sample.name == "pairproxy_tokens_total":
-            tokens[sample.labels["kind"]] += int(sample.value)
-    gauges = {sample.name: sample.value for sample in samples if not sample.labels}
-    return Seen(
-        "/metrics",
-        ended,
-        {
-            "speedup": repr(gauges["pairproxy_run_speedup"]),
-            "efficiency": repr(gauges["pairproxy_run_efficiency"]),
-            "prompt_tokens": str(tokens["prompt"]),
-            "output_tokens": str(tokens["output"]),
-        },
-    )
-
-
-def log(node: Node) -> Seen:
-    """The lines of the daemon's log, in JSON."""
-    lines = [json.loads(line) for line in node.log.splitlines() if line.startswith("{")]
-    ended = [line for line in lines if "outcome" in line and "latency_s" in line]
-    return Seen(
-        "log",
-        Counter(line["outcome"] for line in ended),
-        {
-            "requests": str(len(ended)),
-            "output_tokens": str(sum(line.get("output_tokens", 0) for line in ended)),
-            "prompt_tokens": str(sum(line.get("prompt_tokens", 0) for line in ended)),
         },
     )
