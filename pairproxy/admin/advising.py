@@ -31,6 +31,7 @@ from pairproxy.peers.book import PeerBook
 MOST_S = 15.0  # after that no other trial is begun: a person waits, and clients give up after 30 s
 FEWEST_REQUESTS = 3  # of a run that says something of a workload; a smaller one counts if there is no other
 NO_STREAM = "No reply came as a stream of counted tokens, so TTFT and TPOT are not known."
+ROUGH = "The run is large: it was simulated without the scheduler, each request where it is done soonest."
 NO_HITS = "The engines do not say how much of a prompt they found in their caches."
 NO_ACCOUNT = "The engines do not tell their own time, so what passed between them and this node is not known."
 
@@ -188,6 +189,7 @@ def _missing(run: Run, evidence: Evidence, trials: Trials) -> Sequence[str]:
             f"{left_out} requests did not end well, or counted no tokens, and are left out.",
             left_out > 0 and served <= MOST_REQUESTS,
         ),
+        (ROUGH, trials.is_rough),
         (NO_STREAM, evidence.timing.ttft_s is None),
         (NO_HITS, evidence.prefixes.reached is None),
         (NO_ACCOUNT, evidence.service.transport_s is None),

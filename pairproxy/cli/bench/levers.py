@@ -28,7 +28,7 @@ from pairproxy.core.advice.levers import (
     simulate_switch,
     together,
 )
-from pairproxy.core.advice.trials import Trial
+from pairproxy.core.advice.trial import Trial
 from pairproxy.core.errors import BadRequest
 from pairproxy.core.whatif.recording import Recording
 

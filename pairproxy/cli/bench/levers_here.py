@@ -20,7 +20,7 @@ from pairproxy.cli.ending import run_to_its_end
 from pairproxy.cli.options import plain
 from pairproxy.cli.printing import counted
 from pairproxy.core.advice.levers import compared, together
-from pairproxy.core.advice.trials import Trial
+from pairproxy.core.advice.trial import Trial
 from pairproxy.core.errors import BadRequest, PairproxyError
 from pairproxy.core.models import NodeId
 from pairproxy.core.whatif.recording import Recording

@@ -22,7 +22,7 @@ from pairproxy.core.models import ModelName, NodeId, Outcome, Place, Rates
 from pairproxy.core.whatif.pieces import Piece, pieces_of
 from pairproxy.core.whatif.recording import RecordedRequest, Recording, record
 
-MOST_REQUESTS = 200  # of a run that are replayed, its first ones: a second or two for each trial
+MOST_REQUESTS = 1000  # of a run that are replayed, its first ones: a second or two for each trial
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from statistics import median
 
-from pairproxy.core.advice.trials import Trial, trial_of
+from pairproxy.core.advice.trial import Trial, trial_of
 from pairproxy.core.whatif.recording import Recording
 from pairproxy.core.whatif.replay import nodes_of, requests_of, served
 

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 
 from pairproxy.core.advice.evidence import Conclusion, Evidence
-from pairproxy.core.advice.trials import Trial, Trials
+from pairproxy.core.advice.trial import Trial
+from pairproxy.core.advice.trials import Trials
 from pairproxy.core.advice.words import change, part, seconds
 
 OURS = "fastest-finish"
+BY_PREFIX = frozenset((OURS, "prefix-aware"))  # the policies that look at how prompts begin
 FINE_TTFT_S = 0.45
 """Sooner than a person calls slow: the limit of MLPerf Inference v5.0, Llama 2 70B, interactive scenario."""
 LEAST_MISSED = 0.1  # of the prompts' tokens: what could have come from a cache and did not
@@ -28,10 +30,14 @@ def prefix_routing(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
         is_prefix = ours.hit_rate >= base.hit_rate + MORE_HITS
         yield _other_policy(policy, base, ours, told if is_prefix or not ours.gains(base) else "", numbers)
         return
-    why = told
+    missed, why = known.possible - (known.reached or 0.0), told
+    if policy not in BY_PREFIX and missed >= LEAST_MISSED and len(evidence.nodes) > 1:
+        why = f'{told}, and {policy} does not look at them. Set routing.policy = "{OURS}" and see'
+        yield Conclusion("prefix-routing", True, f"Prefix routing: {why}.", numbers)
+        return
     if known.possible < LEAST_MISSED:
         why = "the prompts have no beginning in common"
-    elif known.possible - (known.reached or 0.0) >= LEAST_MISSED and len(evidence.nodes) > 1:
+    elif missed >= LEAST_MISSED and len(evidence.nodes) > 1:
         why += "; to read a beginning at several places at once was sooner than to wait for it"
     yield Conclusion("prefix-routing", False, f"Prefix routing: {why}.", numbers)
 
@@ -98,7 +104,8 @@ def _no_matter_of_speed(evidence: Evidence, read_s: float, alone_read_s: float) 
     known = evidence.prefixes
     if read_s < FINE_TTFT_S:
         return ", which is soon enough"
-    if known.possible - (known.reached or 0.0) >= LEAST_MISSED:
+    is_blind = evidence.recording.policy not in BY_PREFIX
+    if is_blind and known.possible - (known.reached or 0.0) >= LEAST_MISSED:
         return "; first let what prompts have in common be read once"
     if known.findings:
         return "; first let the prompts begin with what does not change"

@@ -16,7 +16,8 @@ the pieces alone.
 
 from pairproxy.core.advice import reading, serving, throughput, writing
 from pairproxy.core.advice.evidence import Conclusion, Evidence
-from pairproxy.core.advice.trials import LEAST_GAIN, Trials
+from pairproxy.core.advice.trial import LEAST_GAIN
+from pairproxy.core.advice.trials import Trials
 from pairproxy.core.advice.words import counted, part, seconds
 
 EASE = (

@@ -1,77 +1,33 @@
 """The recorded run again with one thing otherwise, by the production scheduler on a virtual clock."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from pairproxy.core.advice.evidence import Conclusion, Elsewhere, Evidence
-from pairproxy.core.advice.words import change
+from pairproxy.core.advice.evidence import Elsewhere, Evidence
+from pairproxy.core.advice.flowing import flow
+from pairproxy.core.advice.trial import Trial, trial_of
 from pairproxy.core.discipline import Finding
 from pairproxy.core.models import BLOCK_TOKENS
 from pairproxy.core.whatif.recording import RecordedPlace, RecordedRates, RecordedRequest, Recording
 from pairproxy.core.whatif.replay import MOST_ERROR, nodes_of, requests_of, served
-from pairproxy.core.workload import SimResult
 
-LEAST_GAIN = 0.05  # of the makespan, or of a request's mean time: less is lost in the weather of a day
-UNSEEN = 0.005  # of the run: what is told in two digits shows no less
+MOST_WORK = 300  # requests x places that the scheduler is simulated for: half a second or so a trial
 MOST_SLOTS = 64  # of an engine: what vLLM is started with for a desktop card is no more
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """What came of it, in seconds. ``hit_rate``: of the prompts' tokens."""
-
-    makespan_s: float
-    latency_s: float  # mean
-    ttft_s: float  # mean
-    hit_rate: float
-
-    def gain(self, base: "Trial") -> float:
-        """The part by which it is better than another: of the makespan, or of the mean time if that is more.
-
-        A change that ends the run later is no gain, however soon the others are done.
-        """
-        of_run = 1.0 - self.makespan_s / base.makespan_s
-        of_request = 1.0 - self.latency_s / base.latency_s
-        return max(of_run, of_request) if of_run > -LEAST_GAIN else of_run
-
-    def gains(self, base: "Trial") -> bool:
-        """Whether that is worth a person's work."""
-        return self.gain(base) >= LEAST_GAIN
-
-    def effect(self, base: "Trial") -> str:
-        """What it changes, in words: the run, or a request where only that gains."""
-        of_run = 1.0 - self.makespan_s / base.makespan_s
-        if abs(of_run) < UNSEEN and abs(self.gain(base)) < UNSEEN:
-            return "the run would end no sooner"
-        if of_run < LEAST_GAIN <= self.gain(base):
-            return f"a request would take {change(base.latency_s, self.latency_s)} on average"
-        return f"the run would end in {change(base.makespan_s, self.makespan_s)}"
-
-    def concluded(self, lever: str, base: "Trial", sentence: str, numbers: Mapping[str, float]) -> Conclusion:
-        """The conclusion of this trial, with its own numbers beside those that led to it."""
-        own = {
-            "simulated_before_s": base.makespan_s,
-            "simulated_after_s": self.makespan_s,
-            "request_before_s": base.latency_s,
-            "request_after_s": self.latency_s,
-            "ttft_before_s": base.ttft_s,
-            "ttft_after_s": self.ttft_s,
-        }
-        gain_s = base.makespan_s - self.makespan_s
-        return Conclusion(lever, self.gains(base), sentence, {**numbers, **own}, gain_s, self.gain(base))
 
 
 class Trials:
     """Changes of one run. Each is simulated once; after ``is_over()`` no other is begun.
 
     ``base`` is the run as it was, None if it cannot be replayed; ``problem`` says then, or where the model is
-    too far off to be believed, why nothing is simulated.
+    too far off to be believed, why nothing is simulated. ``is_rough``: it is so large that the scheduler is
+    left out of the simulation (core.advice.flowing).
     """
 
     def __init__(self, evidence: Evidence, is_over: Callable[[], bool] = lambda: False) -> None:
         self._recording = evidence.recording
         self._is_over = is_over
         self.problem = ""
+        self.is_rough = evidence.requests * len(self._recording.places) > MOST_WORK
         self.is_cut = False  # whether a trial was left out
         self.base: Trial | None = None
         self.error: float | None = (
@@ -116,7 +72,9 @@ class Trials:
         return self._tried(replace(self._recording, places=(*self._recording.places, new)))
 
     def policy(self, name: str) -> Trial | None:
-        """Another one."""
+        """Another one; None for a run that is too large for the scheduler to be simulated."""
+        if self.is_rough:
+            return None
         return self._tried(replace(self._recording, policy=name))
 
     def mended(self, findings: Sequence[tuple[Finding, tuple[int, ...]]]) -> Trial | None:
@@ -157,21 +115,12 @@ class Trials:
         if not recording.requests or recording.makespan_s <= 0.0:
             return None
         try:
+            if self.is_rough:
+                return flow(recording)
             nodes = nodes_of(recording.places, recording.node)
             return trial_of(served(nodes, requests_of(recording), recording.policy))
         except ValueError:  # a request that would be served nowhere
             return None
-
-
-def trial_of(result: SimResult) -> Trial:
-    """What came of a simulation."""
-    ttfts = [ttft for ttft in result.ttfts_s if ttft is not None]
-    return Trial(
-        makespan_s=result.makespan_s,
-        latency_s=sum(record.latency_s for record in result.records) / len(result.records),
-        ttft_s=sum(ttfts) / max(len(ttfts), 1),
-        hit_rate=result.hit_rate,
-    )
 
 
 def _shared(requests: Sequence[RecordedRequest], index: int, first: int, lost_tokens: int) -> RecordedRequest:

@@ -4,7 +4,7 @@ import pytest
 
 from pairproxy.core.accounting.runs import Run
 from pairproxy.core.advice.gathering import MOST_REQUESTS, Known, gather, speed_against
-from pairproxy.core.models import ModelName, Outcome, Rates, Usage
+from pairproxy.core.models import ModelName, Outcome, Rates, RequestId, Usage
 from tests.core.advice.looking import USUAL, A, B, burst, chain, happens, look, node, prefixes
 
 
@@ -54,8 +54,11 @@ def test_nodes_are_told_with_what_they_did() -> None:
 
 def test_a_long_run_is_cut() -> None:
     """Its first requests speak for it."""
-    evidence = look([node("a", 8)], burst(MOST_REQUESTS + 5, prompt=10, output=4))
-    assert evidence.requests == MOST_REQUESTS
+    (record,) = happens([node("a")], burst(1), "fastest-finish").records
+    many = [replace(record, id=RequestId(f"r{index}")) for index in range(MOST_REQUESTS + 5)]
+    place = record.final.place  # type: ignore[union-attr]
+    known = Known(A, "fastest-finish", {place: (1, {record.model: USUAL})}, {}, {}, {})
+    assert gather(Run("job", None, tuple(many)), known).requests == MOST_REQUESTS
 
 
 def test_what_did_not_end_well_is_left_out() -> None:

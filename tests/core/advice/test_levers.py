@@ -12,7 +12,7 @@ from pairproxy.core.advice.levers import (
     simulate_switch,
     together,
 )
-from pairproxy.core.advice.trials import Trial
+from pairproxy.core.advice.trial import Trial
 from pairproxy.core.models import Rates
 from tests.core.advice.looking import burst, happens, look, node, prefixes
 

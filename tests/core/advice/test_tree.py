@@ -12,7 +12,8 @@ from pairproxy.api.advice import Lever
 from pairproxy.core.advice.evidence import Elsewhere, Evidence
 from pairproxy.core.advice.throughput import fastest
 from pairproxy.core.advice.tree import EASE, advise
-from pairproxy.core.advice.trials import LEAST_GAIN, Trials
+from pairproxy.core.advice.trial import LEAST_GAIN
+from pairproxy.core.advice.trials import Trials
 from pairproxy.core.models import NodeId, Rates
 from pairproxy.core.workload import SimNode, SimRequest
 from pairproxy.core.workloads import bursts

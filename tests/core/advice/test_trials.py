@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from pairproxy.core.advice.trials import LEAST_GAIN, Trial, Trials
+from pairproxy.core.advice.flowing import flow
+from pairproxy.core.advice.trials import MOST_WORK, Trials
 from tests.core.advice.looking import burst, chain, happens, look, node, prefixes
 
 
@@ -36,22 +37,20 @@ def test_a_run_without_counted_tokens_has_no_trials() -> None:
     assert not trials.is_cut
 
 
-def test_a_gain_is_of_the_run_or_of_a_request() -> None:
-    """Whichever is more, unless the run ends later for it."""
-    base = Trial(10.0, 4.0, 1.0, 0.0)
-    assert Trial(9.0, 4.0, 1.0, 0.0).gain(base) == pytest.approx(0.1)
-    assert Trial(10.0, 3.0, 1.0, 0.0).gain(base) == pytest.approx(0.25)
-    assert Trial(12.0, 1.0, 1.0, 0.0).gain(base) == pytest.approx(-0.2)
-    assert not Trial(9.9, 3.95, 1.0, 0.0).gains(base)
-    assert LEAST_GAIN == 0.05
+def test_a_large_run_is_simulated_without_the_scheduler() -> None:
+    """Many requests, or many places; what only the scheduler can tell is not told then."""
+    nodes = [node(name, 4) for name in "abcdefgh"]
+    trials = Trials(look(nodes, burst(MOST_WORK // 8 + 1, output=10)))
+    assert trials.is_rough
+    assert trials.policy("least-busy") is None
+    few = Trials(look(nodes[:2], burst(4)))
+    assert not few.is_rough
+    assert few.policy("least-busy") is not None
 
 
-def test_an_effect_is_worded_by_what_it_is() -> None:
-    """The run, a request, or nothing."""
-    base = Trial(10.0, 4.0, 1.0, 0.0)
-    assert Trial(8.0, 2.0, 1.0, 0.0).effect(base) == "the run would end in 8.00 s instead of 10.0 s"
-    assert (
-        Trial(10.0, 2.0, 1.0, 0.0).effect(base) == "a request would take 2.00 s instead of 4.00 s on average"
-    )
-    assert Trial(10.0, 4.0, 1.0, 0.0).effect(base) == "the run would end no sooner"
-    assert Trial(12.0, 4.0, 1.0, 0.0).effect(base) == "the run would end in 12.0 s instead of 10.0 s"
+def test_both_simulations_agree_on_what_is_simple() -> None:
+    """Equal requests at once on equal nodes."""
+    evidence = look([node("a", 2), node("b", 2)], burst(20))
+    exact = Trials(evidence).base
+    assert exact is not None
+    assert flow(evidence.recording).makespan_s == pytest.approx(exact.makespan_s, rel=0.1)
