@@ -55,8 +55,24 @@ def test_nodes_are_told_with_what_they_did() -> None:
 def test_a_long_run_is_cut() -> None:
     """Its first requests speak for it."""
     (record,) = happens([node("a")], burst(1), "fastest-finish").records
-    many = [replace(record, id=RequestId(f"r{index}")) for index in range(MOST_REQUESTS + 5)]
-    place = record.final.place  # type: ignore[union-attr]
+    assert record.final is not None
+    place, many = record.final.place, []
+    for index in range(MOST_REQUESTS + 5):
+        later = replace(
+            record.final,
+            dispatched_at=record.final.dispatched_at + 10.0 * index,
+            first_byte_at=(record.final.first_byte_at or 0.0) + 10.0 * index,
+            ended_at=record.final.ended_at + 10.0 * index,
+        )
+        many.append(
+            replace(
+                record,
+                id=RequestId(f"r{index}"),
+                arrived_at=record.arrived_at + 10.0 * index,
+                ended_at=record.ended_at + 10.0 * index,
+                attempts=(later,),
+            )
+        )
     known = Known(A, "fastest-finish", {place: (1, {record.model: USUAL})}, {}, {}, {})
     assert gather(Run("job", None, tuple(many)), known).requests == MOST_REQUESTS
 
