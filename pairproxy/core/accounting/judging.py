@@ -1,12 +1,14 @@
 """What limited a run: its time is its lower bound, which no schedule avoids, and the losses beyond it.
 
-If the bound is nearly all of it, the bound was the limit, and it is looked at what made it. Else the largest
-of the losses was. Where no losses are known the picture has to do.
+If one loss stands out, that was the limit: the largest. Else the bound was, and it is looked at what made it.
+Where no losses are known the picture has to do.
 """
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
+from pairproxy.core.accounting.losses import IN_WORDS
 from pairproxy.core.accounting.occupancy import occupancy
 from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.accounting.timeline import Timeline
@@ -14,7 +16,8 @@ from pairproxy.core.accounting.verdict import Seen, Verdict, several, shown
 from pairproxy.core.accounting.verdict_bounds import by_the_bound
 from pairproxy.core.accounting.verdict_losses import by_the_losses
 
-NEAR = 0.9  # of the makespan: what is beyond such a bound is what runs of one job differ by anyway
+DECISIVE = 0.15  # of the makespan: a loss below it explains less than what made the bound
+WORTH_SAYING = 0.05  # of the makespan: below, runs of one job differ by as much anyway
 FAILING = 0.1  # of the requests did not end well: from then on the rest is not the job any more
 
 
@@ -24,9 +27,16 @@ def judge(report: RunReport, timeline: Timeline, names: Mapping[str, str] | None
     bad = report.requests - report.outcomes.get("done", 0)
     if bad >= FAILING * report.requests:
         return _failures(seen, bad)
-    if report.losses is None or report.losses.total_s <= (1.0 - NEAR) * report.makespan_s:
+    if report.losses is None:
         return by_the_bound(seen)
-    return by_the_losses(seen, report.losses)
+    loss, seconds = report.losses.largest
+    if seconds >= DECISIVE * report.makespan_s:
+        return by_the_losses(seen, report.losses)
+    found = by_the_bound(seen)
+    if seconds < WORTH_SAYING * report.makespan_s:
+        return found
+    beyond = f"; beyond that, {IN_WORDS[loss]} {shown(seconds)} s."
+    return replace(found, limited_by=found.limited_by.removesuffix(".") + beyond)
 
 
 def _failures(seen: Seen, bad: int) -> Verdict:

@@ -38,6 +38,11 @@ class Losses:
         """All of them."""
         return sum(seconds for _, seconds in self.items())
 
+    @property
+    def largest(self) -> tuple[str, float]:
+        """Name and seconds of the largest, the first of equal ones."""
+        return max(self.items(), key=lambda item: item[1])
+
     def items(self) -> Iterator[tuple[str, float]]:
         """Name and seconds of each."""
         for cause in fields(self):

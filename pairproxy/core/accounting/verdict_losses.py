@@ -21,7 +21,7 @@ from pairproxy.core.accounting.verdict_bounds import (
 
 def by_the_losses(seen: Seen, losses: Losses) -> Verdict:
     """About the largest one."""
-    loss, seconds = max(losses.items(), key=lambda item: item[1])
+    loss, seconds = losses.largest
     tell = {
         "tail_idle_s": _idle,
         "cold_load_s": _cold_loads,

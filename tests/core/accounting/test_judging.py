@@ -1,21 +1,34 @@
 from dataclasses import replace
 
-from pairproxy.core.models import Outcome
+from pairproxy.core.accounting.judging import DECISIVE, WORTH_SAYING
+from pairproxy.core.accounting.losses import IN_WORDS
+from pairproxy.core.accounting.verdict import shown
+from pairproxy.core.models import Outcome, Rates
 from pairproxy.core.workload import SimNode
 from tests.core.accounting.conversation import A, B, served
 from tests.core.accounting.judged import RATES, judged, judged_records, nodes, piece
 
 
 def test_a_run_at_its_bound_is_about_the_bound_and_another_about_its_loss() -> None:
-    """Below a tenth of the makespan losses are what runs differ by anyway."""
+    """A loss is the limit from DECISIVE of the makespan on."""
     near = judged(nodes("ab"), [piece() for _ in range(4)])
-    assert near.report.efficiency is not None
-    assert near.report.efficiency > 0.9
+    assert near.report.losses is not None
+    assert near.report.losses.largest[1] < DECISIVE * near.report.makespan_s
     assert near.verdict.loss is None
     far = judged(nodes("abc"), [*(piece() for _ in range(9)), piece(300)])
-    assert far.report.efficiency is not None
-    assert far.report.efficiency < 0.9
+    assert far.report.losses is not None
+    assert far.report.losses.largest[1] >= DECISIVE * far.report.makespan_s
     assert far.verdict.loss == "tail_idle_s"
+
+
+def test_a_smaller_loss_is_told_after_what_made_the_bound() -> None:
+    """Slots that slow each other a little: the work is the limit, and what it cost stands behind it."""
+    run = judged(nodes("ab", 2, Rates(4000.0, 40.0, 0.02)), [piece() for _ in range(60)])
+    assert run.report.losses is not None
+    loss, seconds = run.report.losses.largest
+    assert WORTH_SAYING * run.report.makespan_s <= seconds < DECISIVE * run.report.makespan_s
+    assert (run.verdict.cause, run.verdict.loss) == ("slots", None)
+    assert run.verdict.limited_by.endswith(f"waiting; beyond that, {IN_WORDS[loss]} {shown(seconds)} s.")
 
 
 def test_clients_that_lost_patience_are_told_before_all_else() -> None:

@@ -169,5 +169,5 @@ def test_work_that_keeps_all_slots_busy_is_the_limit_itself() -> None:
     run = judged(nodes("abc", 2, NO_BATCHING), [piece() for _ in range(60)])
     limited, change = at_its_bound(run, "slots")
     assert limited.startswith("The work itself: 60 requests kept 6 slots on 3 nodes busy for ")
-    assert limited.endswith(f"with up to {run.occupancy.most_waiting} waiting.")
+    assert f", with up to {run.occupancy.most_waiting} waiting" in limited
     assert f"3 more like these would need about {run.report.makespan_s * 6 / 9:.1f} s" in change
