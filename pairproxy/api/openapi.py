@@ -85,6 +85,7 @@ ENDPOINTS = (
             Asked("since", float, "Only runs that began then or later, in seconds of the epoch."),
             Asked("limit", int, "At most so many."),
         ),
+        errors=(400,),
     ),
     Endpoint(
         "/requests/{id}",
@@ -219,10 +220,12 @@ def _operation(endpoint: Endpoint, method: str) -> dict[str, Any]:
         answers[str(status)] = {"description": _WHY[status], "content": {JSON: {"schema": _ref(Error)}}}
     if endpoint.answer is Ready:
         answers["503"] = {"description": "No node takes work now.", "content": content}
+    answers["default"] = {"description": _OTHER, "content": {JSON: {"schema": _ref(Error)}}}
     operation["responses"] = answers
     return operation
 
 
+_OTHER = "It could not be done, or the daemon failed; its log says more."
 _WHY = {
     400: "What was asked for is not clear.",
     403: "Another site's Host or Origin, or a change without the token.",

@@ -94,6 +94,28 @@ def test_what_the_daemon_serves_is_what_it_published(live: list[Node], path: str
         assert body == DOCUMENT
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/runs?since=yesterday", 400),
+        ("GET", "/report?run=never", 404),
+        ("GET", "/requests/never", 404),
+        ("POST", "/trust", 403),
+        ("POST", "/settings", 403),
+    ],
+)
+def test_what_is_refused_is_published_too(live: list[Node], method: str, path: str, status: int) -> None:
+    """With its status, and a sentence in the form that is written there."""
+    url = f"http://127.0.0.1:{live[0].file.admin_port}{path}"
+    request = urllib.request.Request(url, method=method, data=b"" if method == "POST" else None)
+    with pytest.raises(urllib.error.HTTPError) as told:
+        urllib.request.urlopen(request, timeout=30)  # noqa: S310
+    known = path.partition("?")[0].replace("never", "{id}")
+    answer = DOCUMENT["paths"][known][method.lower()]["responses"][str(told.value.code)]
+    assert told.value.code == status
+    assert wrong(answer["content"]["application/json"]["schema"], json.load(told.value)) == []
+
+
 def test_every_path_of_the_port_is_published(live: list[Node]) -> None:
     """The port names its paths to who asks for another one; the files of the page are the page."""
     url = f"http://127.0.0.1:{live[0].file.admin_port}/nothing-here"
