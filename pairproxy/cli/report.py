@@ -12,34 +12,41 @@ if TYPE_CHECKING:
     from pairproxy.api.schema import Report
 
 
+Run = Annotated[str | None, typer.Option(help="A run's name (header X-Pairproxy-Run). Default: the last.")]
+Since = Annotated[
+    str | None,
+    typer.Option(help="The runs since then as a table: 30m, 6h, 1d, 2w, or a date like 2026-11-01."),
+]
+AllRuns = Annotated[bool, typer.Option("--all", help="All runs that are kept, as a table.")]
+Export = Annotated[
+    Path | None,
+    typer.Option(help="Write their requests to FILE.jsonl or FILE.csv (with --since, --run or all)."),
+]
+Form = Annotated[
+    str | None, typer.Option("--format", help="jsonl or csv, for --export, or to print it instead.")
+]
+Svg = Annotated[
+    Path | None, typer.Option(help="Write its timeline to FILE as a picture; one that is there is replaced.")
+]
+Html = Annotated[
+    Path | None,
+    typer.Option(help="Write all of it to FILE, a page that needs no network; replaced as well."),
+]
+From = Annotated[
+    Path | None,
+    typer.Option("--from", help="What `pairproxy report --json` printed, instead of the daemon."),
+]
+
+
 def report(
-    run: Annotated[
-        str | None, typer.Option(help="A run's name (header X-Pairproxy-Run). Default: the last.")
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(help="The runs since then as a table: 30m, 6h, 1d, 2w, or a date like 2026-11-01."),
-    ] = None,
-    all_runs: Annotated[bool, typer.Option("--all", help="All runs that are kept, as a table.")] = False,
-    export: Annotated[
-        Path | None,
-        typer.Option(help="Write their requests to FILE.jsonl or FILE.csv (with --since, --run or all)."),
-    ] = None,
-    form: Annotated[
-        str | None, typer.Option("--format", help="jsonl or csv, for --export, or to print it instead.")
-    ] = None,
-    svg: Annotated[
-        Path | None,
-        typer.Option(help="Write its timeline to FILE as a picture; one that is there is replaced."),
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(help="Write all of it to FILE, a page that needs no network; replaced as well."),
-    ] = None,
-    file: Annotated[
-        Path | None,
-        typer.Option("--from", help="What `pairproxy report --json` printed, instead of the daemon."),
-    ] = None,
+    run: Run = None,
+    since: Since = None,
+    all_runs: AllRuns = False,
+    export: Export = None,
+    form: Form = None,
+    svg: Svg = None,
+    html: Html = None,
+    file: From = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
@@ -62,7 +69,7 @@ def report(
     if is_look_back:
         look_back(place, Back(run, since, export, form), as_json=as_json)
         return
-    found = _fetch(place, run, with_recording=as_json) if file is None else read_report(file)
+    found = fetch(place, run, with_recording=as_json) if file is None else read_report(file)
     if svg is not None or html is not None:
         write_pictures(found, svg, html)
     if as_json:
@@ -73,8 +80,8 @@ def report(
     show(found)
 
 
-def _fetch(home: Path, run: str | None, *, with_recording: bool) -> "Report":
-    """From the daemon; a named run also from disk, where no daemon runs."""
+def fetch(home: Path, run: str | None, *, with_recording: bool) -> "Report":
+    """From the daemon; a named run also from disk, where no daemon runs. Raises PairproxyError."""
     from pairproxy.api.client import NoDaemon, get_report
     from pairproxy.cli.report_history import stored_report
 

@@ -77,12 +77,12 @@ def _recording(home: Path, run: str | None, file: Path | None) -> "Recording":
     """Read it from the daemon or a file. Raises PairproxyError."""
     import msgspec
 
-    from pairproxy.api.client import get_report
     from pairproxy.api.schema import Report
+    from pairproxy.cli.report import fetch
     from pairproxy.core.errors import BadRequest
 
     if file is None:
-        report = get_report(home, run, with_recording=True)
+        report = fetch(home, run, with_recording=True)
     else:
         try:
             with file.open("rb") as source:
@@ -91,6 +91,11 @@ def _recording(home: Path, run: str | None, file: Path | None) -> "Recording":
             raise BadRequest(f"{file} cannot be read: {error.strerror}. {WRITE_ONE}") from None
         except msgspec.DecodeError:
             raise BadRequest(f"{file} holds no report. {WRITE_ONE}") from None
+    if report.recording is None and report.run is not None:
+        raise BadRequest(
+            "What a replay needs of this run was not kept: the daemon was killed before it was, or the run is"
+            " too large. Name another one with --run."
+        )
     if report.recording is None:
         raise BadRequest("There is no run to replay. Send requests to the port first, then ask again.")
     return report.recording
