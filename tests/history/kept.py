@@ -10,9 +10,10 @@ from pairproxy.core.accounting.report import RunReport, report_run
 from pairproxy.core.accounting.runs import Run
 from pairproxy.core.whatif.recording import Recording, record
 from pairproxy.history.keeping import Mark, RunBook
+from pairproxy.history.reading import Past
 from pairproxy.history.store import FILE, Batch, Ended, Store
 from pairproxy.history.writing import History
-from tests.core.accounting.conversation import A, B
+from tests.core.accounting.conversation import A, B, served
 
 NAMES: dict[str, str] = {A: "anna", B: "ben"}
 EPOCH = 1_800_000_000.0
@@ -70,3 +71,13 @@ def grouped(records: list[RequestRecord], at: float = 0.0) -> Batch:
         book.note(one.record.id, Mark(one.number, one.ended_unix))
     found = book.settle(records, {}, at)
     return Batch(ended, found.joined, found.merged, found.grown, (), NAMES)
+
+
+def job(count: int, start: float = 0.0, run: str = "job") -> list[RequestRecord]:
+    """Requests of one run, a tenth of a second after each other."""
+    return [served(f"{run}{one}", start, start, start + one / 10 + 1.0, run=run) for one in range(count)]
+
+
+def requests(path: Path) -> list[str]:
+    """The ids that are on disk."""
+    return [one.record.id for one in Past(path).requests(0.0)]

@@ -1,52 +1,22 @@
 import asyncio
-import logging
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from pairproxy.config import HistorySettings
-from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.accounting.runs import Run
 from pairproxy.core.events import NodeLost, NodeReported
 from pairproxy.core.whatif.recording import Recording
-from pairproxy.history import schema
 from pairproxy.history.keeping import QUIET_S
 from pairproxy.history.reading import Past
-from pairproxy.history.store import FILE
 from pairproxy.history.trimming import files_of
-from pairproxy.history.writing import BATCH, LIMIT_PENDING, PAUSE_TIMES, RETRY_S, SETTLE_S
+from pairproxy.history.writing import BATCH, PAUSE_TIMES, SETTLE_S
 from tests.core.accounting.conversation import A, B, served
 from tests.core.told import document
-from tests.history.kept import EPOCH, Kept
+from tests.history.kept import EPOCH, Kept, job, requests
 from tests.history.test_changes import engine, replica
 from tests.support.fake_engine import eventually
 from tests.support.running import run_async
-
-
-@pytest.fixture
-def kept(tmp_path: Path) -> Kept:
-    """A history of a new home."""
-    return Kept(tmp_path)
-
-
-def job(count: int, start: float = 0.0, run: str = "job") -> list[RequestRecord]:
-    """Requests of one run, a tenth of a second after each other."""
-    return [served(f"{run}{one}", start, start, start + one / 10 + 1.0, run=run) for one in range(count)]
-
-
-def requests(path: Path) -> list[str]:
-    """The ids that are on disk."""
-    return [one.record.id for one in Past(path).requests(0.0)]
-
-
-def fill(kept: Kept, is_full: bool) -> None:
-    """Let the disk be full, as SQLite sees it: no page more than there are."""
-    connection = kept.history._store.open()
-    (pages,) = connection.execute("PRAGMA page_count").fetchone()
-    connection.execute(f"PRAGMA max_page_count = {pages if is_full else 10**9}")
 
 
 def test_what_ended_is_on_disk_after_the_next_flush(kept: Kept) -> None:
@@ -98,120 +68,6 @@ def test_many_at_once_are_written_in_pieces(kept: Kept) -> None:
         assert len(requests(kept.history.path)) == 2 * BATCH + 3
         (run,) = Past(kept.history.path).runs(0.0, 9)
         assert run.summary.requests == 2 * BATCH + 3
-
-    run_async(main())
-
-
-def test_a_full_disk_is_told_once_and_then_it_goes_on_by_itself(
-    kept: Kept, caplog: pytest.LogCaptureFixture
-) -> None:
-    """What ended meanwhile waits in memory."""
-
-    async def main() -> None:
-        kept.end(*job(1))
-        await kept.history.flush()
-        fill(kept, True)
-        for number in range(3):
-            kept.end(*job(200, 100.0 * (number + 1), f"more{number}"))
-            await kept.history.flush()
-            assert kept.history.problem is not None
-            assert "The disk of" in kept.history.problem
-            assert "is full" in kept.history.problem
-        assert requests(kept.history.path) == ["job0"]
-        told = await kept.history.runs(0.0, 9)
-        assert [one.run for one in told.runs] == ["more2", "more1", "more0", "job"]
-        assert told.problem == kept.history.problem
-        fill(kept, False)
-        await kept.history.flush()
-        assert kept.history.problem is None
-        assert len(requests(kept.history.path)) == 601
-        assert len(Past(kept.history.path).runs(0.0, 9)) == 4
-
-    with caplog.at_level(logging.INFO):
-        run_async(main())
-    assert [record.message.partition(str(kept.home))[2][:20] for record in caplog.records] == [
-        " is full: history is",
-        f"/{FILE} is written a"[:20],
-    ]
-
-
-def test_the_newest_are_kept_while_it_cannot_be_written(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
-    """So many as fit; what is missing then is told."""
-
-    async def main() -> None:
-        kept.end(*job(1))
-        await kept.history.flush()
-        fill(kept, True)
-        kept.end(*job(LIMIT_PENDING + 10, 100.0, "more"))
-        await kept.history.flush()
-        fill(kept, False)
-        await kept.history.flush()
-        found = requests(kept.history.path)
-        assert len(found) == LIMIT_PENDING + 1
-        assert (found[1], found[-1]) == ("more10", f"more{LIMIT_PENDING + 9}")
-
-    run_async(main(), timeout=60)
-    assert "10 requests are missing in it" in caplog.text
-
-
-def test_a_failure_is_tried_again_ever_later(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also while requests end all the time: a disk may be full for days."""
-    waited: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        waited.append(seconds)
-
-    monkeypatch.setattr(asyncio, "sleep", sleep)
-
-    async def main() -> None:
-        kept.end(*job(1))
-        await kept.history.flush()
-        fill(kept, True)
-        for number in range(len(RETRY_S) + 1):
-            kept.end(*job(200, 100.0 * (number + 1), f"more{number}"))
-            await kept.history.flush()
-            await kept.history._until_wanted()
-
-    run_async(main())
-    assert waited == [*RETRY_S, RETRY_S[-1]]
-
-
-def test_a_damaged_file_is_moved_aside(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
-    """And a new one is begun, with what ended since."""
-    (kept.home / FILE).write_bytes(b"no database at all" * 1000)
-    (kept.home / FILE).chmod(0o600)
-
-    async def main() -> None:
-        kept.end(*job(2))
-        await kept.history.flush()
-        assert kept.history.problem is not None
-        assert "was damaged" in kept.history.problem
-        await kept.history.flush()
-        assert kept.history.problem is None
-        assert requests(kept.history.path) == ["job0", "job1"]
-        assert (kept.home / f"{FILE}.broken").read_bytes().startswith(b"no database")
-
-    run_async(main())
-
-
-def test_a_newer_file_turns_history_off(kept: Kept) -> None:
-    """For good, and nothing piles up; runs in memory are still told."""
-
-    async def main() -> None:
-        kept.end(*job(1))
-        await kept.history.flush()
-        kept.history._store.open().execute(f"PRAGMA user_version = {schema.VERSION + 1}")
-        await kept.history.close()
-        kept.history = kept.begin()
-        kept.end(*job(2, 10.0, "later"))
-        await kept.history.flush()
-        assert kept.history.problem is not None
-        assert "newer pairproxy" in kept.history.problem
-        kept.end(*job(2, 20.0, "latest"))
-        assert not kept.history._ended
-        told = await kept.history.runs(0.0, 9)
-        assert [one.run for one in told.runs] == ["latest", "later"]
-        assert kept.history.report("job") is None
 
     run_async(main())
 
@@ -318,27 +174,6 @@ def test_what_becomes_of_nodes_is_kept(kept: Kept) -> None:
     run_async(main())
 
 
-def test_a_run_that_cannot_be_reckoned_stops_nobody(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
-    """It is said, without its words, and stays without a report."""
-
-    async def main() -> None:
-        kept.end(*job(1))
-        await kept.history.flush()
-        reckon = kept.history._reckon
-        kept.history._reckon = lambda run: (lambda: 1 / 0) if run.id == "job" else reckon(run)  # type: ignore[assignment, return-value]
-        kept.end(*job(1, 5.0, "other"))
-        kept.at += 2 * QUIET_S
-        await kept.history.settle()
-        kept.at += QUIET_S
-        await kept.history.flush()
-        summaries = {one.summary.run: one.summary for one in Past(kept.history.path).runs(0.0, 9)}
-        assert summaries["job"].efficiency is None
-        assert summaries["other"].efficiency is not None
-
-    run_async(main())
-    assert "could not be reported: ZeroDivisionError" in caplog.text
-
-
 def test_an_idle_history_waits_for_nothing(kept: Kept) -> None:
     """No timer wakes it: an idle daemon costs nothing for it."""
 
@@ -371,22 +206,6 @@ def test_it_is_trimmed_while_it_runs(kept: Kept) -> None:
         kept.end(*job(1, kept.at, "new"))
         await kept.history.flush()
         assert requests(kept.history.path) == ["new0"]
-
-    run_async(main())
-
-
-def test_a_home_that_went_away_is_told(kept: Kept) -> None:
-    """A disk that was pulled out, say; it goes on when it is back."""
-
-    async def main() -> None:
-        shutil.rmtree(kept.home)
-        kept.end(*job(1))
-        await kept.history.flush()
-        assert kept.history.problem is not None
-        kept.home.mkdir(mode=0o700)
-        await kept.history.flush()
-        assert kept.history.problem is None
-        assert requests(kept.history.path) == ["job0"]
 
     run_async(main())
 
