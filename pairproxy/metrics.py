@@ -55,9 +55,8 @@ class Metrics:
     async def page(self, request: web.BaseRequest) -> web.StreamResponse:
         """GET /metrics."""
         await self._reckon()
-        text, kind = expose(
-            self._now(), self._run, self.totals, self._spans(), request.headers.get("Accept", "")
-        )
+        families = _families(self._now(), self._run, self.totals, self._spans())
+        text, kind = await asyncio.to_thread(_written, families, request.headers.get("Accept", ""))
         fields = {"Content-Type": kind, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
         return web.Response(body=text, headers=fields)
 
@@ -74,13 +73,24 @@ def expose(
     status: Status, run: RunReport | None, totals: Totals, spans: Mapping[str, int], accept: str = ""
 ) -> Text:
     """All metrics, in the format that ``accept`` (the header) asks for."""
-    registry = CollectorRegistry()
-    registry.register(_Now([*_node_gauges(status), *_gauges(status), *_run_gauges(run), *_counted(totals)]))
+    return _written(_families(status, run, totals, spans), accept)
+
+
+def _families(
+    status: Status, run: RunReport | None, totals: Totals, spans: Mapping[str, int]
+) -> list[Metric]:
+    """All metrics but those of the process, as they are at this moment."""
     sent = _counter(
         "spans", "Spans of traces that a collector took, and those that were lost (docs/watching.md).",
         ["result"], (((result,), count) for result, count in spans.items()),
     )  # fmt: skip
-    registry.register(_Now([sent]))
+    return [*_node_gauges(status), *_gauges(status), *_run_gauges(run), *_counted(totals), sent]
+
+
+def _written(families: Iterable[Metric], accept: str) -> Text:
+    """As text; also reads files of the kernel, so it is done beside the loop."""
+    registry = CollectorRegistry()
+    registry.register(_Now(families))
     ProcessCollector(registry=registry)  # memory, CPU and descriptors, on Linux
     encode, kind = choose_encoder(accept)
     return encode(registry), kind

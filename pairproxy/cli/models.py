@@ -66,7 +66,7 @@ def models(model: Pattern = None, home: Home = None, as_json: Json = False) -> N
             _show_details(out, found, row)
     else:
         _show_matrix(out, found, rows)
-    if len(found.nodes) == 1:
+    if len(found.nodes) == 1 and not model:
         _say(out, ALONE)
     if found.left_out:
         out.print(

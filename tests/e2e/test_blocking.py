@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from blockbuster import BlockBuster
 
 from pairproxy.api.client import get_explanation, get_report, get_status
+from pairproxy.api.openapi import ENDPOINTS, STREAM
 from pairproxy.api.schema import Status
 from pairproxy.api.watching import watch_status
 from pairproxy.cli.demo.cluster import pair
@@ -35,6 +37,13 @@ def nothing_blocks() -> Iterator[None]:
         yield
     finally:
         watched.deactivate()
+
+
+def looked_at(port: int, path: str) -> bytes:
+    """What the admin port answers."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as reply:
+        body: bytes = reply.read()
+        return body
 
 
 def test_two_daemons_serve_without_blocking(
@@ -67,6 +76,8 @@ def test_two_daemons_serve_without_blocking(
                 )
                 await asyncio.to_thread(get_report, home)
                 await asyncio.to_thread(get_explanation, home, "last")
+                for path in (one.path for one in ENDPOINTS if not one.is_change and one.media != STREAM):
+                    assert await asyncio.to_thread(looked_at, anna.admin_port, path.replace("{id}", "last"))
                 await asyncio.sleep(0.6)  # probes and heartbeats
                 assert isinstance(await asyncio.to_thread(next, watch), Status)
                 assert 0 < (await asyncio.to_thread(get_status, home)).loop_lag_s < 5.0
