@@ -1,6 +1,6 @@
 """The time scale of a picture, and counts along it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import ceil, floor, log10
 
 STEPS = (1.0, 2.0, 5.0, 10.0)
@@ -35,3 +35,16 @@ def counts(spans: Iterable[tuple[float, float]]) -> list[tuple[float, int]]:
         if change:
             steps.append((at, count))
     return steps
+
+
+def merged(spans: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    """Their union, without what is empty."""
+    since = until = -1.0
+    for start, end in sorted(span for span in spans if span[1] > span[0]):
+        if start > until:
+            if until > since:
+                yield since, until
+            since, until = start, end
+        until = max(until, end)
+    if until > since:
+        yield since, until

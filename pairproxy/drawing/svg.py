@@ -22,7 +22,7 @@ from pairproxy.core.accounting.timeline import Bar, Timeline
 from pairproxy.core.accounting.verdict import shown
 from pairproxy.drawing.palette import MEANINGS
 from pairproxy.drawing.rows import Row, rows_of
-from pairproxy.drawing.scale import counts, tick_label, ticks
+from pairproxy.drawing.scale import counts, merged, tick_label, ticks
 from pairproxy.drawing.styles import picture_css
 from pairproxy.tui.words import counted, plain
 
@@ -37,8 +37,6 @@ LABEL_CHARACTERS = 22
 LINE_CHARACTERS = 140  # of a sentence under the picture
 TICKS = 9
 WAVE_ROOM = 15.0  # of the writing part of a bar, so that a number fits
-
-Span = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +155,7 @@ def _lane(frame: _Frame, y: float, row: Row) -> Iterator[str]:
     foot = y + frame.row - gap
     strips = "".join(
         f"M{frame.x(start):.1f} {foot:.1f}H{frame.x(end):.1f}v-{thick:.0f}H{frame.x(start):.1f}z"
-        for start, end in _merged((bar.waiting_s, bar.dispatched_s) for bar in row.bars)
+        for start, end in merged((bar.waiting_s, bar.dispatched_s) for bar in row.bars)
     )
     if strips:
         yield f'<path class="ppq" d="{strips}"/>'
@@ -192,7 +190,7 @@ def _bar(frame: _Frame, y: float, height: float, bar: Bar) -> str:
 _MEANING = {"l": "load", "p": "prefill", "d": "decode", "f": "failed"}
 
 
-def _phases(bar: Bar) -> dict[str, Span]:
+def _phases(bar: Bar) -> dict[str, tuple[float, float]]:
     """What a bar does, from when until when; what takes no time is left out."""
     if bar.end != "done":
         return {"f": (bar.dispatched_s, bar.ended_s)}
@@ -286,16 +284,3 @@ def _wrapped(sentence: str) -> Iterator[str]:
         else:
             line = f"{line} {word}" if line else word
     yield line
-
-
-def _merged(spans: Iterable[Span]) -> Iterator[Span]:
-    """Their union, without what is empty."""
-    since = until = -1.0
-    for start, end in sorted(span for span in spans if span[1] > span[0]):
-        if start > until:
-            if until > since:
-                yield since, until
-            since, until = start, end
-        until = max(until, end)
-    if until > since:
-        yield since, until

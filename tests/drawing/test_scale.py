@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairproxy.drawing.scale import counts, tick_label, ticks
+from pairproxy.drawing.scale import counts, merged, tick_label, ticks
 
 
 @given(st.floats(1e-3, 1e6), st.integers(2, 20))
@@ -36,3 +36,12 @@ def test_spans_are_counted_where_the_number_changes() -> None:
     """Two that overlap, and one that begins when another ends."""
     assert counts([(0.0, 4.0), (1.0, 2.0), (4.0, 5.0)]) == [(0.0, 1), (1.0, 2), (2.0, 1), (5.0, 0)]
     assert counts([]) == []
+
+
+def test_spans_that_touch_become_one() -> None:
+    """Their union by time; what is empty is left out."""
+    assert list(merged([(5.0, 6.0), (0.0, 2.0), (1.0, 3.0), (3.0, 4.0), (7.0, 7.0)])) == [
+        (0.0, 4.0),
+        (5.0, 6.0),
+    ]
+    assert list(merged([])) == []
