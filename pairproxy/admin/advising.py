@@ -121,7 +121,12 @@ class Advising:
             names=names | {own: self.name},
             findings=tuple(self._scheduler.findings),
             elsewhere=tuple(self._elsewhere(run, engines, {place.node for place in places})),
-            service=Service(loop_lag_s=self._loop_lag(), foreign=foreign),
+            service=Service(
+                loop_lag_s=self._loop_lag(),
+                reused=sum(link.upstream.reused for link in self._book.links),
+                dialled=sum(link.upstream.dialled for link in self._book.links),
+                foreign=foreign,
+            ),
         )
 
     def _elsewhere(

@@ -49,6 +49,7 @@ class Upstream:
         self._pin = pin
         self._failed = failed
         self._pool = IdlePool(limits.connections)
+        self.reused = self.dialled = 0  # requests sent on a connection that was there, and on a new one
         self._open: set[Connection] = set()
         self._all_lost: asyncio.Future[None] | None = None
         self._is_closed = False
@@ -73,6 +74,7 @@ class Upstream:
         is_reusing = outgoing.is_repeatable and not outgoing.may_switch
         reused = self._pool.take(address) if is_reusing else None
         if reused is not None:
+            self.reused += 1
             was_dialled = reused.requests == 0  # it is new: that it fails is no matter of its having idled
             reply = self._begin(reused, outgoing, head)
             try:
@@ -80,6 +82,7 @@ class Upstream:
             except (BrokenReply, NotTrusted):
                 if reply.has_bytes or was_dialled:
                     raise
+        self.dialled += 1
         connection = await self._connect(address)
         return await self._opened(self._begin(connection, outgoing, head), connection, outgoing)
 

@@ -100,6 +100,7 @@ def test_the_longest_idle_connection_is_used_first() -> None:
                 engine.connections.index(one.connection) for one in engine.requests[:3] if one.connection
             ]
             assert order[3] == order[0]
+            assert (upstream.dialled, upstream.reused) == (3, 4)
 
     run_async(talk())
 

@@ -76,15 +76,21 @@ class Lever:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Whether the gains of levers add up: ``product`` of their ratios alone, ``joint`` ratio of all."""
+    """Whether the gains of levers add up: ``product`` of their ratios alone, ``joint`` ratio of all.
+
+    ``of``: what is compared, the run or a request.
+    """
 
     product: float
     joint: float
+    of: str = "run"
 
     @property
     def verdict(self) -> str:
         """One sentence for a person."""
-        sums = f"alone they make {self.product:.2f} times, together {self.joint:.2f} times"
+        sums = (
+            f"alone they make a {self.of} {self.product:.2f} times as fast, together {self.joint:.2f} times"
+        )
         if max(self.product, self.joint) < 1.0 + ADDS_UP:
             return f"There is nothing to add up: {sums}."
         if self.joint < self.product * (1.0 - ADDS_UP):
@@ -125,9 +131,15 @@ def compared(names: Sequence[str], rounds: Sequence[Sequence[Trial]]) -> list[Le
 
 
 def together(levers: Sequence[Lever], alone: Sequence[str], joint: str) -> Together:
-    """Whether the gains of the levers ``alone`` add up to that of ``joint``, by the run's time."""
-    by_name = {one.name: one.run.value for one in levers}
-    return Together(prod(by_name[name] for name in alone), by_name[joint])
+    """Whether the gains of the levers ``alone`` add up to that of ``joint``.
+
+    By the run's time; by a request's mean where only that is gained, as with clients that wait between.
+    """
+    runs = {one.name: one.run.value for one in levers}
+    requests = {one.name: one.request.value for one in levers}
+    of_run = Together(prod(runs[name] for name in alone), runs[joint])
+    of_request = Together(prod(requests[name] for name in alone), requests[joint], "request")
+    return of_request if of_run.joint < 1.0 + ADDS_UP <= of_request.joint else of_run
 
 
 def _ratio(values: Sequence[float]) -> Ratio:

@@ -3,46 +3,65 @@
 from collections.abc import Iterator
 
 from pairproxy.core.advice.evidence import Conclusion, Evidence
+from pairproxy.core.advice.trial import LEAST_GAIN
 from pairproxy.core.advice.words import counted, part, seconds
 
 HIGH_LAG_S = 0.05  # a token of 20 tokens/s: what holds the loop for longer is seen by whoever reads
-HIGH_TRANSPORT = 0.05  # of a request's time outside of its engine; on a LAN it is milliseconds
-LEAST_REUSED = 0.5  # of the connections; a new one to a peer costs 3 ms, a used one 0.3
+CONNECT_S = 0.003  # a new TLS connection to a peer on a LAN with both certificates; a used one costs a tenth
 LEAST_CONNECTIONS = 20  # fewer say nothing
 
 
 def service_layer(evidence: Evidence) -> Iterator[Conclusion]:
-    """One conclusion for what costs too much, or one that nothing does."""
-    service, timing = evidence.service, evidence.timing
-    numbers = {"loop_lag_s": service.loop_lag_s}
-    found = []
-    if service.loop_lag_s > HIGH_LAG_S:
+    """One conclusion for what costs too much, or one that nothing does.
+
+    Too much is LEAST_GAIN of a request's time: what the best repair could gain.
+    """
+    numbers: dict[str, float] = {}
+    found: list[str] = []
+    fine: list[str] = []
+    for costs, said in (_loop(evidence, numbers), _way(evidence, numbers), _connections(evidence, numbers)):
+        (found if costs else fine).append(said)
+    if evidence.service.foreign:
+        numbers["foreign_slots"] = float(evidence.service.foreign)
         found.append(
-            f"the daemon was held up for {seconds(service.loop_lag_s)}: something else uses this machine's "
-            "processor, or its log names what did it"
+            f"{counted(evidence.service.foreign, 'slot')} less is offered, for somebody asks the engine "
+            "beside this port: point him at it, too"
         )
-    fine = [f"the daemon was held up for {seconds(service.loop_lag_s)} at most"]
-    if service.transport_s is not None:
-        numbers["transport_s"] = service.transport_s
-        away = f"{seconds(service.transport_s)} of a request passed outside of its engine's own account"
-        if service.transport_s > HIGH_TRANSPORT * timing.latency_s:
-            found.append(
-                f"{away} ({part(service.transport_s / timing.latency_s)}): the engine has a queue of its "
-                "own, so somebody asks it beside this port, or has fewer slots than the settings say"
-            )
-        fine.append(away)
-    used = service.reused + service.dialled
-    if used >= LEAST_CONNECTIONS:
-        numbers["connections_reused"] = service.reused / used
-        kept = f"{part(service.reused / used)} of the connections had served before"
-        if service.reused < LEAST_REUSED * used:
-            found.append(f"only {kept}: requests come further apart than engines keep connections open")
-        fine.append(kept)
-    if service.foreign:
-        numbers["foreign_slots"] = float(service.foreign)
-        found.append(
-            f"{counted(service.foreign, 'slot')} less is offered, for somebody asks the engine beside this "
-            "port: point him at it, too"
-        )
-    said = "; ".join(found or fine)
+    said = "; ".join(filter(None, found or fine))
     yield Conclusion("service-layer", bool(found), f"Service layer: {said}.", numbers)
+
+
+def _loop(evidence: Evidence, numbers: dict[str, float]) -> tuple[bool, str]:
+    lag_s = numbers["loop_lag_s"] = evidence.service.loop_lag_s
+    if lag_s <= max(HIGH_LAG_S, LEAST_GAIN * evidence.timing.latency_s):
+        return False, f"the daemon was held up for {seconds(lag_s)} at most"
+    why = "something else uses this machine's processor, or its log names what did it"
+    return True, f"the daemon was held up for {seconds(lag_s)}: {why}"
+
+
+def _way(evidence: Evidence, numbers: dict[str, float]) -> tuple[bool, str]:
+    away_s, latency_s = evidence.service.transport_s, evidence.timing.latency_s
+    if away_s is None:
+        return False, ""
+    numbers["transport_s"] = away_s
+    away = f"{seconds(away_s)} of a request passed outside of its engine's own account"
+    if away_s < LEAST_GAIN * latency_s:
+        return False, away
+    return True, (
+        f"{away} ({part(away_s / latency_s)}): the engine has a queue of its own, so somebody asks it beside "
+        "this port, or it has fewer slots than the settings say"
+    )
+
+
+def _connections(evidence: Evidence, numbers: dict[str, float]) -> tuple[bool, str]:
+    reused, dialled = evidence.service.reused, evidence.service.dialled
+    if reused + dialled < LEAST_CONNECTIONS:
+        return False, ""
+    numbers["connections_reused"] = reused / (reused + dialled)
+    kept = (
+        f"{part(reused / (reused + dialled))} of what was sent to peers went on connections that were there"
+    )
+    costs_s = CONNECT_S * dialled / (reused + dialled)
+    if costs_s < LEAST_GAIN * evidence.timing.latency_s:
+        return False, kept
+    return True, f"only {kept}: requests so short gain by coming closer together, or by staying here"

@@ -12,7 +12,6 @@ from tests.core.advice.looking import burst, look, node
     [
         (Service(loop_lag_s=0.3), "held up for 0.30 s"),
         (Service(transport_s=1.5), "a queue of its own"),
-        (Service(reused=2, dialled=40), "only 5 % of the connections"),
         (Service(foreign=2), "2 slots less"),
     ],
 )
@@ -34,4 +33,21 @@ def test_a_layer_that_costs_nothing_says_what_was_looked_at() -> None:
 def test_a_handful_of_connections_says_nothing() -> None:
     """The first ones are always new."""
     (found,) = service_layer(replace(look([node("a")], burst(2)), service=Service(dialled=3)))
+    assert not found.helps
+
+
+def test_new_connections_cost_only_requests_that_are_as_short() -> None:
+    """Three milliseconds of twenty are something, of two seconds nothing."""
+    service = Service(reused=2, dialled=40)
+    for output, costs in ((1, True), (100, False)):
+        evidence = replace(look([node("a")], burst(1, prompt=20, output=output)), service=service)
+        (found,) = service_layer(evidence)
+        assert found.helps == costs
+        assert "5 % of what was sent to peers" in found.sentence
+
+
+def test_a_moment_of_a_long_request_is_no_matter() -> None:
+    """A tenth of a second of twenty."""
+    service = Service(loop_lag_s=0.1)
+    (found,) = service_layer(replace(look([node("a")], burst(1, output=1000)), service=service))
     assert not found.helps
