@@ -12,6 +12,7 @@ from those that a peer sent ("peer"), which that peer counts as well: sums over 
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from aiohttp import web
@@ -25,6 +26,8 @@ from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.models import NodeId
 from pairproxy.security.identity import short_id
 from pairproxy.totals import BUCKETS, Histogram, Totals, label
+
+_log = logging.getLogger(__name__)
 
 PATIENCE_S = 1.0  # for the last run's report; Prometheus gives a scrape 10 s, and the next one has it
 
@@ -64,9 +67,15 @@ class Metrics:
         """Learn of the last run; what takes long goes on beside, once, and is told at a later scrape."""
         if self._reckoning is None:
             self._reckoning = asyncio.get_running_loop().run_in_executor(None, self._last_run())
-        done, _ = await asyncio.wait({self._reckoning}, timeout=PATIENCE_S)
-        if done:
-            self._run, self._reckoning = self._reckoning.result(), None
+        reckoning = self._reckoning
+        done, _ = await asyncio.wait({reckoning}, timeout=PATIENCE_S)
+        if not done or self._reckoning is not reckoning:  # another scrape that waited has taken it
+            return
+        self._reckoning = None
+        if (error := reckoning.exception()) is None:
+            self._run = reckoning.result()
+        else:  # one run that cannot be reckoned must not take all the other metrics with it
+            _log.error("the last run could not be reckoned: %s. Please report it.", type(error).__name__)
 
 
 def expose(

@@ -189,6 +189,53 @@ def test_a_scrape_does_not_wait_for_a_long_report(monkeypatch: pytest.MonkeyPatc
     run_async(main())
 
 
+def test_several_scrapes_wait_for_one_report() -> None:
+    """Two Prometheus servers, or one and a person: each is answered, and the report is made once."""
+    release, made = threading.Event(), []
+
+    def last_run() -> Any:
+        def make() -> RunReport:
+            made.append(1)
+            release.wait(20.0)
+            return REPORT
+
+        return make
+
+    async def main() -> None:
+        metrics = Metrics(lambda: STATUS, last_run)
+        scrapes = [asyncio.ensure_future(scraped(metrics)) for _ in range(3)]
+        while not made:
+            await asyncio.sleep(0)
+        release.set()
+        for text in await asyncio.gather(*scrapes):
+            assert f"pairproxy_run_efficiency {REPORT.efficiency}" in text
+        assert len(made) == 1
+
+    run_async(main())
+
+
+def test_a_run_that_cannot_be_reckoned_costs_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    """The other metrics are told, it is logged, and the next scrape tries again."""
+    wrong = [True]
+
+    def make() -> RunReport:
+        if wrong[0]:
+            raise ZeroDivisionError
+        return REPORT
+
+    async def main() -> None:
+        metrics = Metrics(lambda: STATUS, lambda: make)
+        for _ in range(2):
+            text = await scraped(metrics)
+            assert "pairproxy_queue_length" in text
+            assert f"pairproxy_run_efficiency {REPORT.efficiency}" not in text
+        wrong[0] = False
+        assert f"pairproxy_run_efficiency {REPORT.efficiency}" in await scraped(metrics)
+
+    run_async(main())
+    assert "ZeroDivisionError" in caplog.text
+
+
 async def scraped(metrics: Metrics) -> str:
     """The body of GET /metrics."""
     response = await metrics.page(make_mocked_request("GET", "/metrics"))
