@@ -212,6 +212,10 @@ def parse_listen(text: str, key: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+ODD = " \\"
+"""In no URL; who finds a host in it, and who connects to it, do not agree where the host ends."""
+
+
 def check_endpoint(text: str, key: str) -> None:
     """Raises ConfigError naming ``key`` unless a text is a URL; does not repeat it: some hold keys."""
     try:
@@ -219,7 +223,7 @@ def check_endpoint(text: str, key: str) -> None:
         is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_url = False
-    if not is_url or not text.isprintable() or " " in text:
+    if not is_url or not text.isprintable() or any(one in text for one in ODD):
         raise ConfigError(f"{key} is not a URL like http://127.0.0.1:4318.")
 
 

@@ -42,7 +42,18 @@ def test_where_traces_go(setting: str, environment: dict[str, str], where: str |
 
 @pytest.mark.parametrize("name", [BASE, EXACT])
 @pytest.mark.parametrize(
-    "address", [ELSEWHERE, "http://192.168.0.7:4318", "http://127.0.0.1.example:4318", "http://127.0.0.1@h:1"]
+    "address",
+    [
+        ELSEWHERE,
+        "http://192.168.0.7:4318",
+        "http://127.0.0.1.example:4318",
+        "http://127.0.0.1.nip.io",
+        "http://localhost.example",
+        "http://127.0.0.1@h:1",
+        "http://2130706433",
+        "http://0x7f.1",
+        "http://0.0.0.0:4318",
+    ],
 )
 def test_a_variable_does_not_send_anything_out(
     name: str, address: str, caplog: pytest.LogCaptureFixture
@@ -52,8 +63,36 @@ def test_a_variable_does_not_send_anything_out(
     assert "set tracing.endpoint" in caplog.text
 
 
+ACCEPTED = (
+    HERE,
+    "http://user:word@127.0.0.1:4318",
+    "http://localhost:4318#@stranger.example/",
+    "http://localhost:4318?@stranger.example/",
+    "http://stranger.example;@127.0.0.1/",
+    "http://LOCALHOST",
+    "http://[::1]:4318",
+)
+
+
+@pytest.mark.parametrize("address", ACCEPTED)
+def test_who_connects_reads_an_address_as_it_was_checked(address: str) -> None:
+    """The library takes URLs apart by other rules; of what counts as this machine it goes nowhere else."""
+    requests = pytest.importorskip("requests")
+    where = destination("", {BASE: address})
+    url = requests.Request("POST", where).prepare().url
+    assert requests.compat.urlparse(url).hostname in ("127.0.0.1", "localhost", "::1")
+
+
 @pytest.mark.parametrize(
-    "address", ["127.0.0.1:4318", "grpc://127.0.0.1:4317", "http://", "http://a:b", "x\ny"]
+    "address",
+    [
+        "127.0.0.1:4318",
+        "grpc://127.0.0.1:4317",
+        "http://",
+        "http://a:b",
+        "x\ny",
+        "http://stranger.example\\@127.0.0.1:4318",  # requests goes to the stranger
+    ],
 )
 def test_what_is_no_address(address: str, caplog: pytest.LogCaptureFixture) -> None:
     """As a setting it is refused when settings are read; as a variable it is told, and nothing is sent."""
