@@ -161,9 +161,10 @@ class Store:
         ):
             what = "new"
         detail = change.detail.encode(errors="replace").decode()
-        connection.execute(
-            "INSERT INTO changes (at_unix, node, what, detail) VALUES (?, ?, ?, ?)",
-            (change.at_unix, change.node, what, detail),
+        connection.execute(  # a batch that nobody waited for any more may be written twice
+            "INSERT INTO changes (at_unix, node, what, detail) SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS"
+            " (SELECT 1 FROM changes WHERE at_unix = ?1 AND node = ?2 AND what IN (?3, ?5) AND detail = ?4)",
+            (change.at_unix, change.node, what, detail, "new" if change.what == "up" else what),
         )
 
     def trim(self, keep_days: int, keep_bytes: int, now_unix: float) -> None:

@@ -6,8 +6,9 @@ import logging
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, TypeVar
 
 from pairproxy.api.runs import Runs
 from pairproxy.api.schema import Report
@@ -23,24 +24,23 @@ from pairproxy.core.models import NodeId
 from pairproxy.core.whatif.recording import Recording
 from pairproxy.history import faults
 from pairproxy.history.changes import Changes, NodeChange
-from pairproxy.history.keeping import Mark, RunBook
-from pairproxy.history.reading import Past
+from pairproxy.history.keeping import Mark, RunBook, Settled
+from pairproxy.history.pending import Pending
+from pairproxy.history.reading import Past, StoredRun
 from pairproxy.history.rebuilding import rebuild, reckon
-from pairproxy.history.store import FILE, Batch, Broken, Ended, Newer, Store
+from pairproxy.history.store import FILE, Broken, Newer, Store
 from pairproxy.history.trimming import files_of
 
 FLUSH_S = 1.0  # what a killed daemon loses; a hundred writes a second would wear a disk for nothing
 SETTLE_S = 5.0  # between two groupings while requests end all the time: each looks at all in memory
 RETRY_S = (1.0, 2.0, 5.0, 10.0, 30.0)  # after a failure: a disk is full for seconds or for days
+LAST_REQUESTS = 300  # of a run that is still reported at the end: parts of a second
 STOP_S = 3.0  # at the end, for the last batch and reports; what is missing is made up for at the next start
 PAUSE_TIMES = 50.0  # as long as a report took no other one is made: a fiftieth of a core
 TRIM_S = 60.0  # between two looks at ages and sizes; a batch is small against what is kept in reserve
-BATCH = 512  # requests in one transaction: about a megabyte with their decisions
-LIMIT_PENDING = 4096  # requests that wait for the disk, about 4 kB each with their decisions; the newest
-LIMIT_CHANGES = 1000  # of nodes that wait, about 200 bytes each; a flapping peer makes one a second
-LIMIT_JOINED = 16_384  # requests that wait for being told their run; two numbers each
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 Reckon = Callable[[Run], Callable[[], tuple[RunReport, Recording | None]]]
 """Reads in the caller's thread what a run's report needs; what it returns makes the report in any thread."""
@@ -74,13 +74,11 @@ class History:
         self._changes = Changes(node)
         self._node = node
         self._sequence = 0
-        self._ended: deque[Ended] = deque(maxlen=LIMIT_PENDING)
-        self._changed: deque[NodeChange] = deque(maxlen=LIMIT_CHANGES)
-        self._joined: dict[int, int] = {}
-        self._merged: dict[int, int] = {}
-        self._dirty: set[int] = set()
-        self.dropped = 0
+        self._pending = Pending(self.book)
+        self._found: deque[Settled] = deque()
         self._is_unsettled = False
+        self._grouping = ThreadPoolExecutor(1, "history runs")  # one each: a slow disk holds up no question
+        self._disk = ThreadPoolExecutor(1, "history disk")
         self._settled_at = self._trimmed_at = self._next_report_at = float("-inf")
         self._failures = 0
         self._wanted = asyncio.Event()
@@ -97,23 +95,22 @@ class History:
             self.book.note(record.id, Mark(self._sequence, ended_unix))
             self._is_unsettled = True
         if not self._is_off:
-            self.dropped += len(self._ended) == LIMIT_PENDING
-            self._ended.append(Ended(self._sequence, ended_unix, record))
+            self._pending.add(self._sequence, ended_unix, record)
             self._wanted.set()
 
     def heard(self, event: Event, _: Sequence[Command]) -> None:
         """Something happened, perhaps to a node."""
         changes = self._changes.heard(event, self._wall())
         if changes and not self._is_off:
-            self._changed.extend(changes)
+            self._pending.change(changes)
             self._wanted.set()
 
     # --- what is done -----------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Write what comes, until cancelled."""
-        await asyncio.to_thread(self._start)
-        self._changed.append(NodeChange(self._wall(), self._node, "started"))
+        await self._in(self._disk, self._start)
+        self._pending.change([NodeChange(self._wall(), self._node, "started")])
         self._wanted.set()
         while True:
             await self._until_wanted()
@@ -123,47 +120,44 @@ class History:
 
     async def close(self) -> None:
         """Write the rest, within STOP_S."""
-        self._changed.append(NodeChange(self._wall(), self._node, "stopped"))
+        self._pending.change([NodeChange(self._wall(), self._node, "stopped")])
         try:
             async with asyncio.timeout(STOP_S):
                 await self.settle()
                 await self.report_due(is_last=True)
-                await self.flush()
+                await self._write()
+                await self._in(self._disk, self._store.close)
         except TimeoutError:
             _log.info("the last runs are put together at the next start")
-        await asyncio.to_thread(self._store.close)
+        for thread in (self._disk, self._grouping):
+            thread.shutdown(wait=False, cancel_futures=True)
 
     async def flush(self) -> None:
         """Group what ended into runs, report those that are over, write it all."""
         if self._now() - self._settled_at >= SETTLE_S:
             await self.settle()
         await self.report_due()
-        async with self._one_at_a_time:
-            await self._write()
+        await self._write()
 
     async def settle(self) -> None:
         """Find the run of each request that ended."""
         async with self._one_at_a_time:
-            if not self._is_unsettled:
-                return
-            self._is_unsettled, self._settled_at = False, self._now()
-            records, places = self._records(), self._places()
-            found = await asyncio.to_thread(self.book.settle, records, places, self._settled_at)
-            for gone, run in found.merged.items():
-                self._merged[gone] = run
-                self._dirty.discard(gone)
-                self._joined |= {one: run for one, there in self._joined.items() if there == gone}
-            self._joined |= found.joined
-            for number in list(islice(self._joined, max(len(self._joined) - LIMIT_JOINED, 0))):
-                del self._joined[number]
-            self._dirty |= {one.number for one in found.grown}
-            self._dirty &= self.book.runs.keys()
+            if self._is_unsettled:
+                self._is_unsettled, self._settled_at = False, self._now()
+                await self._in(self._grouping, self._group, self._records(), self._places(), self._settled_at)
+            while self._found:
+                self._pending.settle(self._found.popleft())
+
+    def _group(self, records: tuple[RequestRecord, ...], places: Places, at: float) -> None:
+        self._found.append(self.book.settle(records, places, at))  # stays if who waits for it is cancelled
 
     async def report_due(self, *, is_last: bool = False) -> None:
         """Have reports made of runs that are over, one after the other, and not all the time."""
         for kept in self.book.due(float("inf") if is_last else self._now()):
             if self._now() < self._next_report_at and not is_last:
                 return
+            if is_last and kept.requests > LAST_REQUESTS:
+                continue
             run, kept.asked_of, kept.asked_at = kept.run, kept.requests, self._now()
             try:
                 report, recording = await asyncio.to_thread(self._reckon(run))
@@ -174,7 +168,7 @@ class History:
                 self._next_report_at = self._now() + PAUSE_TIMES * (self._now() - kept.asked_at)
             if kept.run is run and self.book.runs.get(kept.number) is kept:
                 kept.report, kept.recording = report, recording
-                self._dirty.add(kept.number)
+                self._pending.renew(kept.number)
 
     async def _until_wanted(self) -> None:
         """Return when there is something to write, a run is over, or a failure is to be tried again."""
@@ -192,49 +186,26 @@ class History:
 
     async def _write(self) -> None:
         try:
-            while not self._is_off and (batch := self._batch()) is not None:
-                self.dropped += await asyncio.to_thread(self._store.write, batch)
-                self._written(batch)
+            while not self._is_off and (batch := self._pending.take(self._names())) is not None:
+                try:
+                    self._pending.dropped += await self._in(self._disk, self._store.write, batch)
+                except BaseException:
+                    self._pending.give_back(batch)
+                    raise
+                self._pending.written(batch)
+                self._tell_of_success()
             if not self._is_off and self._now() - self._trimmed_at >= TRIM_S:
                 self._trimmed_at = self._now()
                 bounds = self.settings.keep_days, self.settings.keep_bytes
-                await asyncio.to_thread(self._store.trim, *bounds, self._wall())
+                await self._in(self._disk, self._store.trim, *bounds, self._wall())
         except (sqlite3.Error, StoreError, OSError) as error:
             await self._failed(error)
 
-    def _batch(self) -> Batch | None:
-        """The next that is to be written, None if there is nothing; what is told of runs comes last."""
-        if len(self._ended) > BATCH:
-            return Batch(tuple(islice(self._ended, BATCH)))
-        runs = [self.book.runs[number] for number in self._dirty]
-        if not (self._ended or self._joined or self._merged or runs or self._changed):
-            return None
-        return Batch(
-            tuple(self._ended),
-            dict(self._joined),
-            dict(self._merged),
-            runs,
-            tuple(self._changed),
-            self._names(),
-        )
-
-    def _written(self, batch: Batch) -> None:
-        """Let go of what is on disk now; what came meanwhile stays."""
-        last = batch.ended[-1].number if batch.ended else 0
-        while self._ended and self._ended[0].number <= last:
-            self._ended.popleft()
-        for number in batch.joined:
-            self._joined.pop(number, None)
-        for number in batch.merged:
-            self._merged.pop(number, None)
-        self._dirty -= {one.number for one in batch.runs}
-        for change in batch.changes:
-            if self._changed and self._changed[0] is change:
-                self._changed.popleft()
+    def _tell_of_success(self) -> None:
         if self.problem is not None:
-            missing = f"; {self.dropped} requests are missing in it" if self.dropped else ""
+            missing = f"; {dropped} requests are missing in it" if (dropped := self._pending.dropped) else ""
             _log.warning("%s is written again%s.", self.path, missing)
-        self.problem, self._failures, self.dropped = None, 0, 0
+        self.problem, self._failures, self._pending.dropped = None, 0, 0
 
     async def _failed(self, error: Exception) -> None:
         """Say it once, and try again later; a damaged file is moved aside."""
@@ -242,11 +213,10 @@ class History:
         told = faults.sentence(error, self.path)
         if isinstance(error, Newer):
             self._is_off = True
-            for waiting in (self._ended, self._changed, self._joined, self._merged):
-                waiting.clear()
+            self._pending.clear()
         elif isinstance(error, Broken) or faults.is_broken(error):
             try:
-                aside = await asyncio.to_thread(self._store.move_aside)
+                aside = await self._in(self._disk, self._store.move_aside)
                 told = f"{self.path} was damaged: it is {aside.name} now, and a new one is begun."
             except OSError as why:
                 told = faults.sentence(why, self.path)
@@ -267,6 +237,10 @@ class History:
         except (sqlite3.Error, StoreError, OSError):
             pass  # the first batch meets it again, and tells
 
+    async def _in(self, thread: ThreadPoolExecutor, work: Callable[..., T], *values: Any) -> T:
+        """Have a thread do it; what it began is done also if who waits is cancelled."""
+        return await asyncio.get_running_loop().run_in_executor(thread, work, *values)
+
     # --- what is told -----------------------------------------------------------------------------------
 
     def reckoned(self, run: Run) -> RunReport | None:
@@ -283,11 +257,13 @@ class History:
     async def runs(self, since_unix: float, limit: int) -> Runs:
         """GET /runs: those that started then or later, in memory and on disk, the latest first."""
         await self.settle()
-        mine = {one.number: one.summary() for one in self.book.runs.values()}
-        try:
-            stored = await asyncio.to_thread(Past(self.path).runs, since_unix, limit + len(mine) + 1)
-        except StoreError:
-            stored = []
+        return await asyncio.to_thread(self._listed, since_unix, limit)
+
+    def _listed(self, since_unix: float, limit: int) -> Runs:
+        mine = {one.number: one.summary() for one in [*self.book.runs.values()]}
+        stored: list[StoredRun] = []
+        with contextlib.suppress(StoreError):
+            stored = Past(self.path).runs(since_unix, limit + len(mine) + 1)
         first = self._store.first
         found = [one for one in mine.values() if one.started_unix >= since_unix]
         found += [summary for number, summary in stored if number - first not in mine]

@@ -87,8 +87,8 @@ def test_numbers_of_another_life_go_on(store: Store) -> None:
 
 def test_a_node_that_came_before_is_not_new(store: Store) -> None:
     """Also in another life."""
-    for _ in range(2):
-        store.write(Batch(changes=[NodeChange(1.0, NodeId("b"), "up")]))
+    for at in (1.0, 2.0):
+        store.write(Batch(changes=[NodeChange(at, NodeId("b"), "up")]))
         store.close()
     assert [one.what for one in Past(store.path).changes(0.0)] == ["new", "up"]
 

@@ -7,10 +7,13 @@ from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.accounting.runs import Run
 from pairproxy.core.events import NodeLost, NodeReported
 from pairproxy.core.whatif.recording import Recording
+from pairproxy.history.changes import NodeChange
 from pairproxy.history.keeping import QUIET_S
+from pairproxy.history.pending import BATCH
 from pairproxy.history.reading import Past
+from pairproxy.history.store import Batch
 from pairproxy.history.trimming import files_of
-from pairproxy.history.writing import BATCH, PAUSE_TIMES, SETTLE_S
+from pairproxy.history.writing import PAUSE_TIMES, SETTLE_S
 from tests.core.accounting.conversation import A, B, served
 from tests.core.told import document
 from tests.history.kept import EPOCH, Kept, job, requests
@@ -237,5 +240,32 @@ def test_reports_are_not_made_all_the_time(kept: Kept) -> None:
         assert made == ["run0", "run1"]
         await kept.history.close()
         assert made == ["run0", "run1", "run2"]
+
+    run_async(main())
+
+
+def test_a_daemon_that_is_stopped_while_it_writes_writes_all_of_it_once(kept: Kept) -> None:
+    """What the thread began is done; the rest follows."""
+
+    async def main() -> None:
+        kept.history._pending.change([NodeChange(EPOCH, B, "up")])
+        kept.end(*job(2))
+        began, write = asyncio.Event(), kept.history._store.write
+        loop = asyncio.get_running_loop()
+
+        def slow(batch: Batch) -> int:
+            loop.call_soon_threadsafe(began.set)
+            return write(batch)
+
+        kept.history._store.write = slow  # type: ignore[method-assign]
+        task = asyncio.create_task(kept.history.flush())
+        await began.wait()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        kept.end(*job(1, 5.0, "more"))
+        await kept.history.close()
+        assert requests(kept.history.path) == ["job0", "job1", "more0"]
+        assert len(Past(kept.history.path).runs(0.0, 9)) == 2
+        assert [one.what for one in Past(kept.history.path).changes(0.0)] == ["new", "stopped"]
 
     run_async(main())

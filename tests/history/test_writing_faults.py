@@ -6,9 +6,10 @@ import pytest
 
 from pairproxy.history import schema
 from pairproxy.history.keeping import QUIET_S
+from pairproxy.history.pending import LIMIT_PENDING
 from pairproxy.history.reading import Past
 from pairproxy.history.store import FILE
-from pairproxy.history.writing import LIMIT_PENDING, RETRY_S
+from pairproxy.history.writing import RETRY_S
 from tests.history.kept import Kept, job, requests
 from tests.support.running import run_async
 
@@ -126,7 +127,7 @@ def test_a_newer_file_turns_history_off(kept: Kept) -> None:
         assert kept.history.problem is not None
         assert "newer pairproxy" in kept.history.problem
         kept.end(*job(2, 20.0, "latest"))
-        assert not kept.history._ended
+        assert not len(kept.history._pending)
         told = await kept.history.runs(0.0, 9)
         assert [one.run for one in told.runs] == ["latest", "later"]
         assert kept.history.report("job") is None
