@@ -245,7 +245,7 @@ def _usable(row: Mapping[N, float], slots: Mapping[N, int]) -> dict[N, float]:
 def _cheapest(row: Mapping[N, Sequence[float]], prices: Mapping[N, Sequence[float]]) -> tuple[float, N]:
     """What a request costs at the cheapest node, and which that is; of equal ones the first.
 
-    Written out for one thing and for three, as they are: a report of thousands asks it a hundred thousand times.
+    Written out for one thing and for three, as they are: a report of thousands asks this 100,000 times.
     """
     least, cheapest = math.inf, next(iter(row))
     for node, use in row.items():

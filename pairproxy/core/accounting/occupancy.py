@@ -24,6 +24,7 @@ class Occupancy:
     longest: Bar | None  # of the replies
     median_s: float  # of what the replies took on their slots
     waited_s: float  # the mean of all requests
+    reading: float  # the part of their time on slots in which replies had no byte yet, loading left out
 
 
 def occupancy(timeline: Timeline, slots: int) -> Occupancy:
@@ -44,12 +45,20 @@ def occupancy(timeline: Timeline, slots: int) -> Occupancy:
         longest=max(replies, key=service_s, default=None),
         median_s=median(map(service_s, replies)) if replies else 0.0,
         waited_s=sum(end - start for start, end in waited) / max(len(spans), 1),
+        reading=sum(map(_reading_s, replies)) / (sum(map(service_s, replies)) or 1.0),
     )
 
 
 def service_s(bar: Bar) -> float:
     """How long an attempt held its slot."""
     return bar.ended_s - bar.dispatched_s
+
+
+def _reading_s(bar: Bar) -> float:
+    """How long the prompt of an attempt was read, as its client sees it."""
+    if bar.first_byte_s is None:
+        return 0.0
+    return max(bar.first_byte_s - bar.dispatched_s - bar.load_s, 0.0)
 
 
 def _spans(timeline: Timeline) -> Iterator[Interval]:

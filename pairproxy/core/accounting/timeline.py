@@ -39,7 +39,8 @@ class Bar:
 
     ``waiting_s`` is the request's arrival, or the end of its attempt before. ``wave`` counts the attempts of
     its lane, from 1. ``end`` is an outcome, or the word of records.AttemptRecord.end. ``load_s``: how long
-    its model was loaded before the prompt was read, as the engine tells it, else as it was predicted.
+    its model was loaded before the prompt was read, as the engine tells it, else as it was predicted. A reply
+    that comes in one piece has a ``first_byte_s`` only if its engine tells for how long it wrote.
     """
 
     request: RequestId
@@ -82,7 +83,8 @@ def lay_out(records: Sequence[RequestRecord], started_at: float, lower_bound_s: 
     """Lay out the records of a run that started at ``started_at`` (seconds on their clock).
 
     Attempts that overlap at one place take different lanes of it, the lowest that is free. Bars of one lane
-    may overlap by OVERLAP_S: an origin hears of an end when the slot is in use again already.
+    may overlap by OVERLAP_S: an origin hears of an end when the slot is in use again already. An attempt that
+    ended within it opens no lane: it was turned away.
     """
     placed = _placed(
         sorted(_pieces(records), key=lambda one: (one[0].dispatched_at, one[1].id, one[0].number))
@@ -122,13 +124,16 @@ def _placed(pieces: Iterable[Piece]) -> list[tuple[Piece, int]]:
         attempt, place = piece[0], piece[0].place
         while busy[place] and busy[place][0][0] <= attempt.dispatched_at:
             heapq.heappush(free[place], heapq.heappop(busy[place])[1])
+        free_at = attempt.ended_at - OVERLAP_S
         if free[place]:
             slot = heapq.heappop(free[place])
+        elif slots[place] and free_at <= attempt.dispatched_at:
+            placed.append((piece, 1))  # a slot that was taken: there is none more for it
+            continue
         else:
             slots[place] += 1
             slot = slots[place]
-        free_at = max(attempt.ended_at - OVERLAP_S, attempt.dispatched_at)
-        heapq.heappush(busy[place], (free_at, slot))
+        heapq.heappush(busy[place], (max(free_at, attempt.dispatched_at), slot))
         placed.append((piece, slot))
     return placed
 
@@ -145,7 +150,7 @@ def _pieces(records: Iterable[RequestRecord]) -> Iterable[Piece]:
 def _bar(
     attempt: AttemptRecord, record: RequestRecord, waiting_s: float, lane: int, wave: int, started_at: float
 ) -> Bar:
-    first = attempt.first_byte_at
+    first = _began_to_write(attempt, record)
     return Bar(
         request=record.id,
         attempt=attempt.number,
@@ -161,6 +166,14 @@ def _bar(
             load_s(record, attempt), (attempt.ended_at if first is None else first) - attempt.dispatched_at
         ),
     )
+
+
+def _began_to_write(attempt: AttemptRecord, record: RequestRecord) -> float | None:
+    """When its first byte came; of a reply in one piece, by how long its engine says that it wrote."""
+    if record.is_streaming or attempt.first_byte_at is None:
+        return attempt.first_byte_at
+    wrote_s = record.usage.decode_s if attempt is record.final else None
+    return None if wrote_s is None else max(attempt.ended_at - wrote_s, attempt.dispatched_at)
 
 
 def _unplaced(record: RequestRecord, started_at: float) -> Unplaced:

@@ -260,12 +260,16 @@ def slots(seen: Seen) -> Verdict:
     report = seen.report
     more = ceil(report.slots / 2)
     left_s = report.makespan_s * report.slots / (report.slots + more)
+    reads, shorter = "", ""
+    if seen.occupancy.reading > SHORT:
+        reads = f", {seen.occupancy.reading:.0%} of it with reading prompts"
+        shorter = "Shorter prompts, or ones that begin alike and are found in a cache, save most. "
     return Verdict(
         "slots",
         f"The work itself: {several(report.requests, 'request')} kept {several(report.slots, 'slot')} on"
         f" {several(len(report.per_node), 'node')} busy for {seen.occupancy.busy:.0%} of the"
-        f" {shown(report.makespan_s)} s, with up to {seen.occupancy.most_waiting} waiting.",
-        f"More nodes, or slots where an engine can batch: {more} more like these would need about"
+        f" {shown(report.makespan_s)} s{reads}, with up to {seen.occupancy.most_waiting} waiting.",
+        f"{shorter}More nodes, or slots where an engine can batch: {more} more like these would need about"
         f" {shown(left_s)} s. `pairproxy whatif --add` simulates it.",
         report.makespan_s,
     )

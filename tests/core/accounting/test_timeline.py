@@ -63,6 +63,20 @@ def test_an_end_that_is_heard_late_opens_no_lane() -> None:
     assert (len(both.lanes), both.waves) == (2, 1)
 
 
+def test_an_attempt_that_was_turned_away_opens_no_lane() -> None:
+    """A peer's one slot was taken: the refusal of a few milliseconds is no second slot."""
+    turned_away = AttemptRecord(1, at(A), "finishes first", None, 102.0, None, 102.004, "SlotsTaken")
+    second = AttemptRecord(2, at(A), "finishes first", None, 105.0, 106.0, 109.0, "done")
+    other = with_attempts(served("r", 102.0, 0.0, 109.0), turned_away, second, outcome=Outcome.DONE)
+    timeline = laid(served("u", 100.0, 100.0, 105.0), other)
+    assert timeline.lanes == (Lane(A, ENGINE, 1),)
+    assert [(bar.request, bar.end) for bar in timeline.bars] == [
+        ("u", "done"),
+        ("r", "SlotsTaken"),
+        ("r", "done"),
+    ]
+
+
 def test_each_attempt_waits_from_the_end_of_the_one_before() -> None:
     """A request that failed on A and went to B is two bars; what ended the first stands in it."""
     first = AttemptRecord(1, at(A), "finishes first", None, 101.0, None, 103.0, "Unreachable")
@@ -102,6 +116,14 @@ def test_loading_is_a_part_of_the_bar_before_its_first_byte(told: float | None, 
     assert timeline.bars[0].load_s == shown
 
 
+@pytest.mark.parametrize(("told", "first"), [(None, None), (3.0, 2.0), (99.0, 0.0)])
+def test_a_reply_in_one_piece_is_not_all_reading(told: float | None, first: float | None) -> None:
+    """Its first byte is its end, so only its engine knows when it began to write."""
+    record = served("r", 100.0, 100.0, 105.0)
+    one_piece = replace(record, is_streaming=False, usage=Usage(10, None, 100, decode_s=told))
+    assert laid(one_piece).bars[0].first_byte_s == first
+
+
 @settings(max_examples=50)
 @given(st.integers(0, 10_000))
 def test_no_bar_is_lost_and_a_lane_holds_one_at_a_time(seed: int) -> None:
@@ -117,16 +139,16 @@ def test_no_bar_is_lost_and_a_lane_holds_one_at_a_time(seed: int) -> None:
     for number in range(len(timeline.lanes)):
         bars = [bar for bar in timeline.bars if bar.lane == number]
         assert [bar.wave for bar in bars] == list(range(1, len(bars) + 1))
-        assert all(
-            after.dispatched_s >= before.ended_s - OVERLAP_S - 1e-9 for before, after in pairwise(bars)
-        )
+        long = [bar for bar in bars if bar.ended_s - bar.dispatched_s > OVERLAP_S]
+        overlaps = [before.ended_s - after.dispatched_s for before, after in pairwise(long)]
+        assert max(overlaps, default=0.0) <= OVERLAP_S + 1e-9
     for node in (A, B):
         spans = [
             (record.final.dispatched_at, record.final.ended_at)
             for record in records
             if record.final and record.place == Place(node, ENGINE)
         ]
-        assert sum(lane.node == node for lane in timeline.lanes) == peak(spans)
+        assert sum(lane.node == node for lane in timeline.lanes) == max(peak(spans), min(len(spans), 1))
 
 
 def test_a_simulated_burst_fills_the_slots_there_are() -> None:

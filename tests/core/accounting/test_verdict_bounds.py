@@ -171,3 +171,12 @@ def test_work_that_keeps_all_slots_busy_is_the_limit_itself() -> None:
     assert limited.startswith("The work itself: 60 requests kept 6 slots on 3 nodes busy for ")
     assert f", with up to {run.occupancy.most_waiting} waiting" in limited
     assert f"3 more like these would need about {run.report.makespan_s * 6 / 9:.1f} s" in change
+
+
+def test_work_that_is_mostly_reading_is_told_as_such() -> None:
+    """Long prompts and short replies: a cache would save most."""
+    run = judged(nodes("abc", 1, NO_BATCHING), [SimRequest(0.0, HOME, 8000, 20) for _ in range(30)])
+    limited, change = at_its_bound(run, "slots")
+    assert run.occupancy.reading == pytest.approx(0.8, abs=0.01)
+    assert "80% of it with reading prompts" in limited
+    assert change.startswith("Shorter prompts, or ones that begin alike")
