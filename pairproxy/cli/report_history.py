@@ -1,17 +1,15 @@
 """pairproxy report --since, --all, --export: the runs that are kept, their requests for other programs."""
 
 import io
-import os
 import re
-import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -28,6 +26,7 @@ SINCE = "--since takes 30m, 6h, 1d or 2w, or a date like 2026-11-01 or 2026-11-0
 MOST_RUNS = 20_000  # in one table or document, the latest ones: as many as the daemon tells
 TITLES = ("started", "run", "done", "makespan", "speedup", "bound", "efficiency")
 FROM_FILE = "No daemon is running: this is what it kept on disk."
+PRIVATE = 0o600  # mode of an export: only its owner may read it, as history
 NAME_WIDTH = 16  # characters of a run's name in the table: with these it fits 80 columns
 
 
@@ -144,6 +143,7 @@ def _runs(home: Path, since_unix: float, name: str | None) -> "Runs":
 
 
 def _export(home: Path, back: Back, since_unix: float, *, as_json: bool) -> None:
+    from pairproxy.cli.report_pictures import replacing
     from pairproxy.history.exporting import FORMATS, Wanted, export
     from pairproxy.history.reading import Past
     from pairproxy.history.store import FILE
@@ -157,7 +157,7 @@ def _export(home: Path, back: Back, since_unix: float, *, as_json: bool) -> None
             sys.stdout.reconfigure(encoding="utf-8", newline="")
         export(past, wanted, form, sys.stdout)
         return
-    with _replacing(back.file) as out, _progress(past.count(since_unix)) as tell:
+    with replacing(back.file, PRIVATE) as out, _progress(past.count(since_unix)) as tell:
         written = export(past, wanted, form, out, tell)
     if as_json:
         import msgspec
@@ -167,28 +167,8 @@ def _export(home: Path, back: Back, since_unix: float, *, as_json: bool) -> None
         told = Exported(str(back.file), form, written.runs, written.requests)
         typer.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
         return
-    typer.echo(f"{back.file}: {counted(written.requests, 'request')} of {counted(written.runs, 'run')}")
-
-
-@contextmanager
-def _replacing(file: Path) -> Iterator[TextIO]:
-    """A text file that is there when all of it is written; only its owner may read it, as history."""
-    from pairproxy.core.errors import BadRequest
-
-    if file.is_dir():
-        raise BadRequest(f"{file} cannot be written: it is a directory. Name a file in it.")
-    part = file.parent / f".{file.name}.{secrets.token_hex(8)}.part"
-    try:
-        try:
-            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as out:
-                yield out
-            part.replace(file)
-        finally:
-            with suppress(FileNotFoundError):
-                part.unlink()
-    except OSError as error:
-        raise BadRequest(f"{file} cannot be written: {error.strerror}. Name another file.") from None
+    requests, runs = counted(written.requests, "request"), counted(written.runs, "run")
+    typer.echo(f"{plain(str(back.file))}: {requests} of {runs}")
 
 
 @contextmanager

@@ -200,7 +200,8 @@ def _built(value: Any) -> dict[str, Any]:
 
 
 def _line(out: TextIO, told: dict[str, Any]) -> None:
-    out.write(json.dumps(told, ensure_ascii=False, separators=(",", ":")) + "\n")
+    """In ASCII: no name can end a line for a reader of another kind, or command a terminal."""
+    out.write(json.dumps(told, separators=(",", ":")) + "\n")
 
 
 def _iso(unix: float) -> str:

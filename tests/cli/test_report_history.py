@@ -1,6 +1,8 @@
 import csv
 import json
+import os
 import stat
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -86,6 +88,23 @@ def test_requests_are_printed(past: Path) -> None:
     assert len(done.stdout.splitlines()) == 6
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/dev/full is Linux's")
+def test_an_export_replaces_neither_a_device_nor_a_pipe_nor_a_link(past: Path, tmp_path: Path) -> None:
+    """As root, /dev/null would be a file from then on; what a link leads to is written, as with pictures."""
+    pipe, real, link = tmp_path / "pipe.csv", tmp_path / "real.csv", tmp_path / "link.csv"
+    os.mkfifo(pipe)
+    link.symlink_to(real)
+    for place in (pipe, Path("/dev/full"), Path("/dev/null")):
+        done = here("report", "--format", "csv", "--export", place, "--home", past)
+        assert done.returncode == 1
+        assert "is not a plain file" in done.stderr
+        assert not place.is_file()
+    assert here("report", "--export", link, "--home", past).returncode == 0
+    assert link.is_symlink()
+    assert real.read_text().startswith("run,")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["home", "link.csv", "pipe.csv", "real.csv"]
+
+
 WRONG = {
     ("--export", "runs.txt"): (2, "ends in .jsonl or .csv"),
     ("--export", "runs.csv", "--format", "xlsx"): (2, "jsonl or csv"),
@@ -93,7 +112,7 @@ WRONG = {
     ("--since", "-3d"): (2, "--since takes 30m"),
     ("--since", "2026-13-45"): (2, "--since takes 30m"),
     ("--export", "/nowhere/at/all.csv"): (1, "cannot be written"),
-    ("--export", "/", "--format", "csv"): (1, "cannot be written"),
+    ("--export", "/", "--format", "csv"): (1, "is not a plain file"),
 }
 
 

@@ -61,6 +61,21 @@ def test_json_lines_hold_all_of_it(past: Past) -> None:
     assert [one["what"] for one in told[6:]] == ["new", "down"]
 
 
+def test_no_name_ends_a_line_or_commands_a_terminal(tmp_path: Path) -> None:
+    """Python and others end a line at more than a line feed; a terminal may take U+009B for an escape."""
+    names = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\x9b31mh\u202ei\x7fj", "\x1b]0;x\x07"
+    store = Store(tmp_path / FILE, A, EPOCH)
+    records = [served(f"r{at}", 0.0, 1.0, 3.0, run=name, chain=name) for at, name in enumerate(names)]
+    changes = [NodeChange(EPOCH, B, "up", names[0])]
+    store.write(replace(grouped(records), names={A: names[0]}, changes=changes))
+    store.close()
+    text = exported(Past(store.path), "jsonl")
+    assert text.isascii()
+    assert text.replace("\n", "").isprintable()
+    assert len(text.splitlines()) == text.count("\n") == 5
+    assert json.loads(text.splitlines()[0])["name"] == names[0]
+
+
 def test_csv_is_a_table_of_the_requests(past: Past) -> None:
     """One line each, times in UTC, nothing where nothing is known."""
     rows = list(csv.DictReader(io.StringIO(exported(past, "csv"))))
