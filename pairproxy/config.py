@@ -130,7 +130,7 @@ class Limits(Section, frozen=True):
 class HistorySettings(Section, frozen=True):
     """[history]: what ended, in history.db of the home directory: never a word of a prompt or a reply."""
 
-    keep_days: CountOrNone = 90  # a season, to compare with; 0: nothing is kept, and what was there is removed
+    keep_days: CountOrNone = 90  # a season, to compare with; 0: nothing is kept, what was there is removed
     keep_bytes: HistoryBytes = 64 * 1024 * 1024  # of its files together, some 60,000 requests; the oldest go
     prompts: bool = False  # cannot be anything else: text is never kept, and this key is here to say so
 
