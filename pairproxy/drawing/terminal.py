@@ -24,6 +24,7 @@ from pairproxy.core.accounting.verdict import shown
 from pairproxy.drawing.palette import MEANINGS
 from pairproxy.drawing.rows import Row, rows_of
 from pairproxy.drawing.scale import counts, tick_label, ticks
+from pairproxy.tui.palette import BAD, BUSY, LIMIT, READING, WAITING
 from pairproxy.tui.words import counted, named
 
 LEAST_COLUMNS = 40  # below, lines are longer than the terminal instead of unreadable
@@ -49,19 +50,16 @@ class Characters:
 BLOCKS = Characters("╌", "░", "▒", "█", "\u00d7", "╎", "▐", " ▁▂▃▄▅▆▇█", "…")
 ASCII = Characters("-", "%", "=", "#", "x", "|", "[", " _.-:=+*#", ".")
 STYLES = {
-    "waiting": "bright_black",
+    "waiting": WAITING,
     "load": "magenta",
-    "prefill": "yellow",
-    "decode": "blue",
-    "failed": "red",
-    "bound": "green",
+    "prefill": READING,
+    "decode": BUSY,
+    "failed": BAD,
+    "bound": LIMIT,
 }
-WAVES = {
-    "load": "black on magenta",
-    "prefill": "black on yellow",
-    "decode": "black on blue",
-    "failed": "black on red",
-}
+"""The colours of the live view, where it has them."""
+WAVES = {phase: f"black on {STYLES[phase]}" for phase in ("load", "prefill", "decode")}
+WAVES["failed"] = "white on red"
 
 Cell = tuple[str, str]
 """A character and its style."""
