@@ -6,7 +6,7 @@ kept until the run grows.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -16,11 +16,14 @@ from pairproxy.admin.moment import caches_of, engines_of
 from pairproxy.admin.server import answer
 from pairproxy.api.advice import Advice, AdviceReport, Lever
 from pairproxy.core.accounting.ledger import Ledger
+from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.runs import Run, group_runs
+from pairproxy.core.accounting.works import Places
 from pairproxy.core.advice.evidence import Conclusion, Elsewhere, Evidence, Service
 from pairproxy.core.advice.gathering import MOST_REQUESTS, Known, gather, speed_against
 from pairproxy.core.advice.tree import advise
 from pairproxy.core.advice.trials import Trials
+from pairproxy.core.discipline import Finding
 from pairproxy.core.documents import EngineState
 from pairproxy.core.errors import NotRemembered
 from pairproxy.core.models import ModelName, NodeId, Outcome, Place, Rates
@@ -34,6 +37,24 @@ NO_STREAM = "No reply came as a stream of counted tokens, so TTFT and TPOT are n
 ROUGH = "The run is large: it was simulated without the scheduler, each request where it is done soonest."
 NO_HITS = "The engines do not say how much of a prompt they found in their caches."
 NO_ACCOUNT = "The engines do not tell their own time, so what passed between them and this node is not known."
+
+
+Engines = Mapping[Place, tuple[EngineState, int | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """All that is known at one moment, copied; grouped and reckoned in a thread."""
+
+    records: tuple[RequestRecord, ...]
+    own: NodeId
+    policy: str
+    places: Places
+    engines: Engines
+    names: dict[str, str]
+    up: tuple[NodeId, ...]  # peers that are heard
+    findings: tuple[Finding, ...]
+    service: Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,84 +91,89 @@ class Advising:
     def advice(self, name: str | None) -> Callable[[], AdviceReport]:
         """What makes GET /advice of the last run, or of the one called ``name``; any thread may call it.
 
-        Raises NotRemembered for a name that no run has.
+        It raises NotRemembered for a name that no run has.
         """
-        run = self._find(name)
-        if run is None:
-            if name is not None:
-                raise NotRemembered(
-                    "There is no run of this name in the daemon's memory. Without one the last is taken."
-                )
-            return lambda: AdviceReport(self._scheduler.own, None, 0, ())
-        known = self._known(run)
-        key = (run.id, len(run.records), run.ended_at, known.policy, frozenset(known.places))
-        if self._kept is not None and self._kept.key == key:
-            return lambda kept=self._kept.report: kept  # type: ignore[misc]
+        seen = self._see()
 
         def make() -> AdviceReport:
-            report = _reckoned(run, replace(known, memory=memory()), time.monotonic() + MOST_S)
-            self._kept = _Kept(key, report)
-            return report
+            run = _find(seen.records, name)
+            if run is None:
+                return AdviceReport(seen.own, None, 0, ())
+            known = _known(run, seen)
+            slots = frozenset((place, count) for place, (count, _) in known.places.items())
+            key = (run.id, len(run.records), run.ended_at, known.policy, slots)
+            if self._kept is None or self._kept.key != key:
+                found = _reckoned(run, replace(known, memory=memory()), time.monotonic() + MOST_S)
+                self._kept = _Kept(key, found)
+            return self._kept.report
 
         return make
 
-    def _find(self, name: str | None) -> Run | None:
-        runs = group_runs(self._ledger.records)
-        if name is not None:
-            runs = tuple(run for run in runs if name in (run.name, run.id))
-        last = max(runs, key=lambda run: run.ended_at, default=None)
-        if name is not None or last is None:
-            return last
-        telling = [run for run in runs if _served(run) >= FEWEST_REQUESTS]
-        return max(telling, key=lambda run: run.ended_at, default=last)
-
-    def _known(self, run: Run) -> Known:
-        at, models = self._now(), {record.model for record in run.records}
+    def _see(self) -> _Seen:
+        at, own, links = self._now(), self._scheduler.own, [*self._book.links]
         engines = engines_of(self._scheduler, at)
-        places = {
-            place: known
-            for place, known in self._scheduler.places(at).items()
-            if not models.isdisjoint(known[1])
-        }
-        own = self._scheduler.own
-        names: dict[str, str] = {link.node: link.name for link in self._book.links}
-        foreign = sum(state.foreign for place, (state, _) in engines.items() if place.node == own)
-        return Known(
+        names: dict[str, str] = {link.node: link.name for link in links}
+        return _Seen(
+            records=self._ledger.records,
             own=own,
             policy=self._scheduler.rules.policy,
-            places=places,
-            kinds={place: state.kind for place, (state, _) in engines.items()},
-            caches=caches_of(engines),
+            places=self._scheduler.places(at),
+            engines=engines,
             names=names | {own: self.name},
+            up=tuple(NodeId(link.node) for link in links if link.is_up),
             findings=tuple(self._scheduler.findings),
-            elsewhere=tuple(self._elsewhere(run, engines, {place.node for place in places})),
             service=Service(
                 loop_lag_s=self._loop_lag(),
-                reused=sum(link.upstream.reused for link in self._book.links),
-                dialled=sum(link.upstream.dialled for link in self._book.links),
-                foreign=foreign,
+                reused=sum(link.upstream.reused for link in links),
+                dialled=sum(link.upstream.dialled for link in links),
+                foreign=sum(state.foreign for place, (state, _) in engines.items() if place.node == own),
             ),
         )
 
-    def _elsewhere(
-        self, run: Run, engines: Mapping[Place, tuple[EngineState, int | None]], able: set[NodeId]
-    ) -> list[Elsewhere]:
-        """The nodes that are heard, take work, and have no model of the run; with engines or without."""
-        models = sorted({record.model for record in run.records})
-        rates = {node: _rates(node, engines) for node in {place.node for place in engines}}
-        found = []
-        for link in self._book.links:
-            node = NodeId(link.node)
-            theirs = [state for place, (state, _) in engines.items() if place.node == node]
-            if not link.is_up or node in able or not theirs:
-                continue
-            times = speed_against(rates.get(self._scheduler.own, {}), rates.get(node, {}))
-            slots = sum(state.slots for state in theirs)
-            found.append(Elsewhere(node, link.name, slots, tuple(models), times))
-        return found
+
+def _find(records: Sequence[RequestRecord], name: str | None) -> Run | None:
+    """The run of this name; without one the last that says something, else the last. Raises NotRemembered."""
+    runs = group_runs(records)
+    if name is not None:
+        named = [run for run in runs if name in (run.name, run.id)]
+        if not named:
+            raise NotRemembered(
+                "There is no run of this name in the daemon's memory. Without one the last is taken."
+            )
+        return max(named, key=lambda run: run.ended_at)
+    last = max(runs, key=lambda run: run.ended_at, default=None)
+    telling = [run for run in runs if _served(run) >= FEWEST_REQUESTS]
+    return max(telling, key=lambda run: run.ended_at, default=last)
 
 
-def _rates(node: NodeId, engines: Mapping[Place, tuple[EngineState, int | None]]) -> dict[ModelName, Rates]:
+def _known(run: Run, seen: _Seen) -> Known:
+    models = {record.model for record in run.records}
+    places = {place: known for place, known in seen.places.items() if not models.isdisjoint(known[1])}
+    return Known(
+        own=seen.own,
+        policy=seen.policy,
+        places=places,
+        kinds={place: state.kind for place, (state, _) in seen.engines.items()},
+        caches=caches_of(seen.engines),
+        names=seen.names,
+        findings=seen.findings,
+        elsewhere=tuple(_elsewhere(sorted(models), seen, {place.node for place in places})),
+        service=seen.service,
+    )
+
+
+def _elsewhere(models: Sequence[ModelName], seen: _Seen, able: set[NodeId]) -> Iterator[Elsewhere]:
+    """The peers that are heard, offer slots, and have no model of the run."""
+    mine = _rates(seen.own, seen.engines)
+    for node in seen.up:
+        states = [state for place, (state, _) in seen.engines.items() if place.node == node]
+        slots = sum(state.slots for state in states)
+        if node not in able and slots:
+            times = speed_against(mine, _rates(node, seen.engines))
+            yield Elsewhere(node, seen.names[node], slots, tuple(models), times)
+
+
+def _rates(node: NodeId, engines: Engines) -> dict[ModelName, Rates]:
     return {
         one.replica.model: one.rates
         for place, (state, _) in engines.items()

@@ -72,7 +72,7 @@ def test_a_run_is_found_by_its_name_and_a_wrong_one_is_said(tmp_path: Path) -> N
     told.serves(4, "second")
     assert told.advising.advice("first")().requests == 3
     with pytest.raises(NotRemembered, match="no run of this name"):
-        told.advising.advice("third")
+        told.advising.advice("third")()
 
 
 def test_a_run_that_says_something_comes_before_a_later_one_that_does_not(tmp_path: Path) -> None:
