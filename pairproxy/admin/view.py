@@ -1,5 +1,6 @@
 """What the daemon knows, as the JSON of api.schema."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -25,7 +26,7 @@ from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.accounting.runs import Run
 from pairproxy.core.accounting.throughput import Throughput
 from pairproxy.core.documents import EngineState
-from pairproxy.core.models import NodeId, Outcome, RequestId
+from pairproxy.core.models import NodeId, Outcome, Place, RequestId
 from pairproxy.core.replicas import differing
 from pairproxy.core.running import Running
 from pairproxy.core.scheduler import Scheduler
@@ -177,6 +178,7 @@ class View:
         documents = {document.node: document for document, _ in self._scheduler.nodes.documents(at)}
         nodes = []
         own = self._scheduler.local.replicas()
+        known = Counter(one.place for one in self._scheduler.running)
         for link in self._book.links:
             document = documents.get(link.node)
             theirs = (
@@ -189,7 +191,10 @@ class View:
                     name=link.name,
                     is_self=False,
                     is_up=link.is_up,
-                    engines=tuple(_engine(state, None) for state in document.engines) if document else (),
+                    engines=tuple(
+                        _engine(state, None, known=known[Place(link.node, state.engine)])
+                        for state in (document.engines if document else ())
+                    ),
                     found_by=link.found_by,
                     address=str(best) if best else None,
                     age_s=self._scheduler.nodes.age(link.node, at),
@@ -251,7 +256,8 @@ def _with_runs(status: Status, watched: Watched) -> Status:
     return msgspec.structs.replace(told, limit=what_limits(told))
 
 
-def _engine(state: EngineState, port: int | None, *, is_up: bool = True) -> EngineStatus:
+def _engine(state: EngineState, port: int | None, *, is_up: bool = True, known: int = 0) -> EngineStatus:
+    """``known``: how many requests of this node run there; its own last word may be a second old."""
     replicas = tuple(
         ReplicaStatus(
             model=one.replica.model,
@@ -269,7 +275,7 @@ def _engine(state: EngineState, port: int | None, *, is_up: bool = True) -> Engi
         state.kind,
         state.version,
         state.slots,
-        state.in_flight,
+        max(state.in_flight, known),
         replicas,
         port,
         is_up,

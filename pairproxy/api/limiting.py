@@ -36,14 +36,11 @@ def what_limits(status: Status) -> str:
 
 def _offers(status: Status) -> list[_Offer]:
     """Of the engines that answer and have slots."""
-    known: dict[tuple[str | None, str | None], int] = {}
-    for one in status.running:
-        known[one.node, one.engine] = known.get((one.node, one.engine), 0) + 1
     return [
         _Offer(
             node,
             engine.slots,
-            min(max(engine.in_flight, known.get((node.node, engine.engine), 0)), engine.slots),
+            min(engine.in_flight, engine.slots),
             frozenset(replica.model for replica in engine.replicas),
         )
         for node in status.nodes

@@ -27,7 +27,7 @@ class EngineStatus(msgspec.Struct, frozen=True):
     kind: str
     version: str
     slots: int
-    in_flight: int
+    in_flight: int  # of all origins: as the node last said, at least those that run there for this one
     replicas: tuple[ReplicaStatus, ...]
     port: int | None = None  # of this node's client port for it
     is_up: bool = True  # false: it does not answer; the rest is what it was

@@ -122,6 +122,19 @@ def test_what_runs_and_what_waits(book: PeerBook) -> None:
     assert status.requests_done == 2
 
 
+def test_a_slot_of_a_peer_is_in_use_as_soon_as_a_request_goes_there(book: PeerBook, other: Identity) -> None:
+    """Not only once the peer has said so itself; what it does for others counts as it said."""
+    told = Recorded(book)
+    told.hears(document(other.device_id, slots=3))
+    told.arrives(ask("here"))
+    status = told.view.status()()
+    (running,) = status.running
+    assert running.node == other.device_id
+    assert [engine.in_flight for engine in status.nodes[1].engines] == [1]
+    told.hears(document(other.device_id, slots=3, frees=(9.0, 9.0), sequence=2))
+    assert [engine.in_flight for engine in told.view.status()().nodes[1].engines] == [2]
+
+
 def test_what_runs_is_told_with_its_times_its_tokens_and_its_run(book: PeerBook, other: Identity) -> None:
     """Of a request of this machine and of a peer's; what waits, with who must stay here."""
     told = Recorded(book)
