@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from pairproxy.core.whatif.recording import Recording
     from pairproxy.core.whatif.replay import Changes, NewNode, Replayed
 
-WRITE_ONE = "Write one with `pairproxy report --json > FILE`."
 QUICK_REQUESTS = 100  # are replayed within about five seconds
-MOST_FILE_BYTES = 64 * 1024 * 1024  # a recording of a thousand requests is a few hundred kilobytes
 
 
 def whatif(
@@ -75,22 +73,11 @@ def _replayed(recording: "Recording", changes: "Changes") -> "Replayed":
 
 def _recording(home: Path, run: str | None, file: Path | None) -> "Recording":
     """Read it from the daemon or a file. Raises PairproxyError."""
-    import msgspec
-
-    from pairproxy.api.schema import Report
     from pairproxy.cli.report import fetch
+    from pairproxy.cli.report_pictures import read_report
     from pairproxy.core.errors import BadRequest
 
-    if file is None:
-        report = fetch(home, run, with_recording=True)
-    else:
-        try:
-            with file.open("rb") as source:
-                report = msgspec.json.decode(source.read(MOST_FILE_BYTES), type=Report)
-        except OSError as error:
-            raise BadRequest(f"{file} cannot be read: {error.strerror}. {WRITE_ONE}") from None
-        except msgspec.DecodeError:
-            raise BadRequest(f"{file} holds no report. {WRITE_ONE}") from None
+    report = fetch(home, run, with_recording=True) if file is None else read_report(file)
     if report.recording is None and report.run is not None:
         raise BadRequest(
             "What a replay needs of this run was not kept: the daemon was killed before it was, or the run is"
