@@ -14,7 +14,7 @@ from random import Random
 
 from pairproxy.core.commands import BreakOff, Command, Dispatch, Refuse
 from pairproxy.core.documents import StateDocument
-from pairproxy.core.errors import Moved, PairproxyError, SlotsTaken, Unreachable
+from pairproxy.core.errors import Moved, NodeGone, PairproxyError, SlotsTaken, Unreachable
 from pairproxy.core.events import (
     AttemptFailed,
     AttemptFinished,
@@ -283,7 +283,7 @@ class _World:
         """An attempt broke off, as its origin sees it."""
         if (place := node.running.pop(attempt, None)) is None:
             return
-        if isinstance(error, Moved):
+        if isinstance(error, Moved | NodeGone) and not self._nodes[place.node].is_lost:
             self._hang_up(node, attempt, place, at)
         if attempt in node.begun:
             self._tell(node, AttemptFinished(at, attempt, Outcome.TRUNCATED, Usage()))

@@ -241,3 +241,13 @@ def test_odd_workloads_end_too(seed: int) -> None:
     assert ended <= {Outcome.DONE, Outcome.CANCELLED, Outcome.TRUNCATED}
     if nodes[1].lost_at is nodes[2].lost_at is None:
         assert Outcome.TRUNCATED not in ended
+
+
+def test_an_engine_that_is_taken_for_stuck_is_hung_up_on() -> None:
+    """Eight prompts that are read at once for more than a minute: what is given up leaves its slot."""
+    nodes = [SimNode.of(name, 8, Rates(300.0, 80.0, 0.1)) for name in "ab"]
+    requests = [SimRequest(0.0, NodeId("a"), 4000, 30) for _ in range(16)]
+    result = simulate(nodes, requests, Rules(queue_timeout_s=1e6))
+    assert any(len(record.attempts) > 1 for record in result.records)
+    assert all(record.outcome is Outcome.DONE for record in result.records)
+    assert max(result.most_in_flight.values()) <= 8
