@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
-from pairproxy.drawing.palette import DARK, LIGHT
+from pairproxy.cli import explain
+from pairproxy.core.accounting.losses import IN_WORDS
+from pairproxy.drawing.palette import DARK, LIGHT, MEANINGS
+from pairproxy.tui.nodes import FOUND_BY
 from pairproxy.web.serving import read_page
 from tests.support.browser import watched
 from tests.support.daemons import until
@@ -64,6 +67,21 @@ def test_the_colours_are_those_of_all_pictures() -> None:
         for name in ("waiting", "load", "prefill", "decode", "failed", "bound", "muted"):
             assert colours[name] == getattr(palette, name), (theme, name)
         assert (colours["back"], colours["text"]) == (palette.background, palette.ink)
+
+
+def spoken(script: str, name: str) -> dict[str, str]:
+    """A table of words in a file of the page."""
+    text = read_page()[f"/page/{script}.js"].decode()
+    (body,) = re.findall(rf"const {name} = \{{(.*?)\}};", text, flags=re.DOTALL)
+    return dict(re.findall(r"(\w+): \"([^\"]*)\"", body))
+
+
+def test_the_words_are_those_of_all_faces() -> None:
+    """What a bar shows, where time went, what a price means and how a peer was found: one wording."""
+    assert spoken("timeline", "WORDS") == {kind: words for kind, words in MEANINGS.items() if kind != "bound"}
+    assert spoken("runs", "LOSSES") == IN_WORDS
+    assert spoken("request", "MEANINGS") == explain.MEANINGS
+    assert {found: f"via {by}" for found, by in spoken("pairing", "FOUND_BY").items()} == FOUND_BY
 
 
 @pytest.mark.slow
@@ -257,12 +275,12 @@ def test_a_run_that_goes_on_is_drawn_as_it_grows(browser: Any) -> None:
     with shown(facts) as url, watched(browser) as page:
         page.goto(url)
         drawn = page.locator("section[aria-labelledby=h-current] figcaption")
-        drawn.get_by_text("4 attempts in 4 slots of 3 nodes, 1 wave").wait_for()
+        drawn.get_by_text("4 attempts in 4 slots of 3 nodes, at most 1 in one slot").wait_for()
         facts.told = going_on("another", 2)
         page.get_by_text("Running: 2").wait_for()
-        drawn.get_by_text("4 attempts in 4 slots of 3 nodes, 1 wave").wait_for()
+        drawn.get_by_text("4 attempts in 4 slots of 3 nodes, at most 1 in one slot").wait_for()
         facts.told = going_on("large", 4)
-        drawn.get_by_text("24 attempts in 6 slots of 3 nodes, 5 waves").wait_for()
+        drawn.get_by_text("24 attempts in 6 slots of 3 nodes, at most 5 in one slot").wait_for()
         assert page.locator("canvas").evaluate(LANES) == [
             ["NODE0", 1],
             ["NODE0", 2],

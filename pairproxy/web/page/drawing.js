@@ -113,16 +113,16 @@ export class Drawing {
           piece("prefill", read, first, y + 1 + thick * 0.25, thick * 0.75);
           piece("decode", first, bar.ended_s, y + 1, thick);
         }
-        if (this.row > 12 && bar.end === "done" && (bar.ended_s - first) * this.perSecond > 18) numbers.push([bar.wave, this.x(bar.ended_s), y]);
+        if (this.row > 12 && bar.end === "done" && (bar.ended_s - first) * this.perSecond > 18) numbers.push([bar.wave, this.x(first), y]);
       }
     });
     for (const kind in rects) {
       this.pen.fillStyle = KINDS[kind] ? this.hatched(kind) : this.inks[kind];
       for (const [left, y, wide, high] of rects[kind]) this.pen.fillRect(left, y, wide, high);
     }
-    this.pen.textAlign = "right";
+    this.pen.textAlign = "left";
     this.pen.fillStyle = this.inks.back;
-    for (const [wave, x, y] of numbers) if (x > this.label + 12 && x < width + 12) this.pen.fillText(wave, x - 4, y + 1.5 + thick / 2);
+    for (const [wave, x, y] of numbers) if (x >= this.label && x < width) this.pen.fillText(wave, x + 3, y + 1.5 + thick / 2);
     if (this.chosen) this.drawChosen(thick);
   }
 

@@ -15,8 +15,8 @@ export function overview(state) {
   const fastest = Math.max(1, ...status.nodes.flatMap((one) => one.recent_tokens_per_s));
   return [
     ...advice(status),
-    section("nodes", "Nodes", h("ul", { class: "nodes" }, status.nodes.map((one) => node(one, fastest)))),
     section("now", "Requests", now(status)),
+    section("nodes", "Nodes", h("ul", { class: "nodes" }, status.nodes.map((one) => node(one, fastest)))),
     runOf(state, names),
     status.running.length + status.waiting.length
       ? section("listed", "What runs and waits", h("div", { class: "beside" }, running(status.running, names), waiting(status.waiting)))
@@ -74,7 +74,7 @@ function engineOf(engine) {
     { key: engine.engine, class: "engine" },
     h("p", {}, h("strong", {}, name(engine.kind)), engine.engine !== engine.kind ? [" ", name(engine.engine)] : "", engine.version && engine.version !== engine.kind ? ` ${plain(engine.version)}` : "", h("span", { class: "muted" }, ` ${models}`)),
     h("div", { class: "cells", "aria-hidden": "true" }, engine.is_up ? (all > MOST_CELLS ? bar : cells) : null),
-    h("p", { class: "muted" }, busy, engine.foreign ? `, ${engine.foreign} not offered: something else uses this machine` : ""),
+    h("p", { class: "muted" }, busy, engine.foreign ? `, ${engine.foreign} withheld: something else may use that machine` : ""),
   );
 }
 
@@ -94,7 +94,7 @@ function now(status) {
       ["policy", status.policy],
       ["up for", duration(status.uptime_s)],
     ]),
-    status.limit ? h("p", {}, prose(status.limit)) : null,
+    status.limit ? h("p", { class: "limit" }, prose(status.limit)) : null,
   ];
 }
 
@@ -109,19 +109,19 @@ function running(all, names) {
       name(nodeName(names, one.node)),
       one.has_first_byte ? "writes" : "reads",
       duration(one.age_s),
-      one.ttft_s === null ? "not yet" : seconds(one.ttft_s),
+      one.ttft_s === null && !one.has_first_byte ? "not yet" : seconds(one.ttft_s),
       seconds(one.queue_s),
       one.output_tokens,
       one.attempt > 1 ? `attempt ${one.attempt}` : one.origin ? ["of ", name(nodeName(names, one.origin))] : "",
     ],
   }));
-  const columns = ["request", "model", "node", "state", number("runs for"), number("TTFT"), number("waited"), number("tokens out"), "note"];
+  const columns = ["request", "model", "node", "state", number("age"), number("TTFT"), number("waited"), number("tokens out"), "note"];
   return h("div", {}, table(`Running: ${all.length}`, columns, rows, { class: "scroll list" }), rest(all));
 }
 
 function waiting(all) {
   const rows = all.slice(0, MOST_ROWS).map((one) => ({ key: one.request, cells: [linkTo(one.request), name(one.model), duration(one.age_s)] }));
-  return h("div", {}, table(`Waiting: ${all.length}, the first to go first`, ["request", "model", number("waits for")], rows, { class: "scroll list" }), rest(all));
+  return h("div", {}, table(`Waiting: ${all.length}, the first to go first`, ["request", "model", number("age")], rows, { class: "scroll list" }), rest(all));
 }
 
 const rest = (all) => (all.length > MOST_ROWS ? h("p", { class: "muted" }, `and ${all.length - MOST_ROWS} more`) : null);

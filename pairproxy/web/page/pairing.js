@@ -3,7 +3,7 @@
 import { code, facts, h, note, table } from "./dom.js";
 import { duration, known, name, plain } from "./words.js";
 
-const FOUND_BY = { mdns: "mDNS", static: "peers.static", inbound: "its own call", remembered: "its last address", pairing: "pairing" };
+const FOUND_BY = { mdns: "mDNS", static: "peers.static", inbound: "its own call", remembered: "last address", pairing: "pairing" };
 
 export function pairingView({ status }) {
   const peers = status.nodes.filter((one) => !one.is_self);

@@ -12,6 +12,8 @@ const MEANINGS = {
   affinity: "against reading again what another place holds, on top",
   delay: "by which what runs there would end later, on top",
   chain: "by which the last chain would end later; the least goes before all else",
+  cached: "tokens of the prompt that the place holds",
+  ahead: "requests that run or are planned there, of its slots",
 };
 
 export function requestView(state) {
@@ -91,7 +93,7 @@ function candidates(found, attempt) {
       cells: [[isPick ? "\u2192 " : "", name(nodeName(found.names, one.node)), isPick ? h("span", { class: "unseen" }, " (picked)") : ""], plain(one.engine), ...terms.map((term) => seconds(one[`${term}_s`])), one.cached_tokens, `${one.in_flight}/${one.slots}`, pieces(one, most)],
     };
   });
-  const meanings = terms.filter((term) => term in MEANINGS).map((term) => h("div", { key: term }, h("dt", {}, term), h("dd", {}, MEANINGS[term])));
+  const meanings = [...terms, "cached", "ahead"].filter((term) => term in MEANINGS).map((term) => h("div", { key: term }, h("dt", {}, term), h("dd", {}, MEANINGS[term])));
   return [table("Where it could go, each with its price in seconds", columns, rows), h("dl", { class: "meanings" }, meanings)];
 }
 

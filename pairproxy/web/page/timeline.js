@@ -18,7 +18,7 @@ export function timeline(state, line, names, id) {
   if (!line || !(line.bars.length + line.unplaced.length)) return null;
   const used = line.lanes.filter((lane) => lane.slot);
   const nodes = new Set(used.map((lane) => lane.node)).size;
-  const what = `${counted(line.bars.length, "attempt")} in ${counted(used.length, "slot")} of ${counted(nodes, "node")}, ${counted(line.waves, "wave")}, ${seconds(line.makespan_s)}`;
+  const what = `${counted(line.bars.length, "attempt")} in ${counted(used.length, "slot")} of ${counted(nodes, "node")}, at most ${line.waves} in one slot, ${seconds(line.makespan_s)}`;
   // Said once: a name that changed with each second would be read out again and again.
   const label = `Timeline of ${plain(id)}. Arrow keys go from bar to bar, Enter opens one, plus and minus zoom. The table below says the same.`;
   const lost = line.isGrowing ? 0 : line.unplaced.length;
