@@ -52,8 +52,8 @@ def report(
 ) -> None:
     """Show a run: who did what and when, its speedup next to its bounds, what limited it and what would help.
 
-    Examples: `pairproxy report`, `pairproxy report --run nightly --json`, `pairproxy report --since 1d`,
-    `pairproxy report --all --export runs.csv`, `pairproxy report --html run.html`.
+    Examples: `pairproxy report`; `pairproxy report --run nightly --html nightly.html`;
+    `pairproxy report --since 1d`; `pairproxy report --all --export runs.csv`.
     """
     from pairproxy.cli.report_history import Back, look_back
     from pairproxy.cli.report_pictures import read_report, write_pictures

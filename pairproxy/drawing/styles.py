@@ -26,7 +26,8 @@ def _picture(palette: Palette) -> str:
         f".pp .ppp{{stroke:{palette.prefill}}}.pp .ppl{{stroke:{palette.load}}}"
         f".pp .ppf{{stroke:{palette.failed}}}"
         f".pp .ppp,.pp .ppl,.pp .ppf{{fill:none}}"
-        f".pp path.ppp{{fill:url(#ppp)}}.pp path.ppl{{fill:url(#ppl)}}.pp path.ppf{{fill:url(#ppf)}}"
+        ".pp>path.ppp,.pp g path.ppp{fill:url(#ppp)}.pp>path.ppl,.pp g path.ppl{fill:url(#ppl)}"
+        ".pp>path.ppf,.pp g path.ppf{fill:url(#ppf)}"
         f".pp .ppo{{stroke:{palette.bound};stroke-width:2;stroke-dasharray:6 3;fill:none}}"
         f".pp text.ppn{{fill:{palette.bound}}}"
     )
