@@ -57,7 +57,6 @@ class Observing:
         name: str,
     ) -> None:
         """``name`` is this node's, for people."""
-        self._settings = settings
         self._home = home
         self._scheduler, self._book, self._now = scheduler, book, dispatcher.now
         self._ledger = Ledger()
@@ -100,7 +99,7 @@ class Observing:
 
     def follow_settings(self, settings: Settings, name: str) -> None:
         """Go by settings that changed while the daemon runs."""
-        self._settings, self._history.settings = settings, settings.history
+        self._history.follow_settings(settings.history)
         self._view.name = self._advising.name = name
 
     def port(

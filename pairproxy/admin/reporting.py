@@ -17,7 +17,7 @@ from pairproxy.api.schema import Report
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.accounting.progress import Progress, progress_of
 from pairproxy.core.accounting.report import RunReport, report_run
-from pairproxy.core.accounting.runs import Group, Run
+from pairproxy.core.accounting.runs import Group, Run, known_as
 from pairproxy.core.models import NodeId, RequestId
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.core.whatif.alone import modelled_t1s
@@ -25,7 +25,7 @@ from pairproxy.core.whatif.recording import Recording, record
 
 PAUSE_TIMES = 100.0  # as long as a report took nobody who only watches makes another: a hundredth of a core
 MOST_MODELLED = 1000  # requests of a run; a larger one has no modelled T1, which would take many seconds
-MOST_KEPT = 4  # reports: of the run that goes on, the one that ended last, and two that were looked at
+MOST_KEPT = 16  # reports, some kB each: of runs that go on side by side, and of those that were looked at
 
 
 class Past(Protocol):
@@ -34,6 +34,9 @@ class Past(Protocol):
     @property
     def problem(self) -> str | None:
         """Why it is not written now."""
+
+    def id_of(self, request: RequestId) -> str | None:
+        """The id of the run that a request is of, if that began before what memory holds; else None."""
 
     def reckoned(self, run: Run) -> RunReport | None:
         """The report that was made of exactly these requests, if there is one."""
@@ -91,7 +94,7 @@ class Reports:
         known = self._look()
 
         def make() -> Watched:
-            groups = known.groups()
+            groups = self._groups(known)
             current = max((one for one in groups if one.open), key=lambda one: one.started_at, default=None)
             current_run, last = None if current is None else current.run, _last(groups)
             self._refresh([run for run in (current_run, last) if run is not None], known)
@@ -122,7 +125,7 @@ class Reports:
         findings = tuple(finding.sentence for finding in self._scheduler.findings)
 
         def make() -> Report:
-            run = _find(known.groups(), name)
+            run = _find(self._groups(known), name)
             if run is None:
                 return self._remembered(name, told, with_recording) or Report(None, (), told, node=own)
             kept = self._kept.get(run.id) if is_watched else None
@@ -194,6 +197,10 @@ class Reports:
             self._made = (1 if self._made is None else self._made[0] + 1, run.id)
             self._next_at = max(self._next_at, self._now() + PAUSE_TIMES * took_s)
             return found
+
+    def _groups(self, known: Known) -> tuple[Group, ...]:
+        """All runs of which memory holds something; one that outgrew it keeps its id."""
+        return known.groups() if self.past is None else known_as(known.groups(), self.past.id_of)
 
     def _look(self) -> Known:
         return look(self._scheduler, self._ledger, self._now())

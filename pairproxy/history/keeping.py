@@ -8,6 +8,7 @@ being counted.
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -148,10 +149,14 @@ class RunBook:
         """A request ended."""
         self._marks[request] = mark
         if len(self._marks) > LIMIT_MARKS:
-            self._run_of.pop(self._marks.popitem(last=False)[1].number, None)
+            self._marks.popitem(last=False)
 
     def settle(self, records: Sequence[RequestRecord], places: Places, at: float) -> Settled:
-        """Group ``records``, all that the ledger holds, ``at`` this moment; ``places`` could serve them."""
+        """Group ``records``, all that the ledger holds, ``at`` this moment; ``places`` could serve them.
+
+        One at a time, in any thread; what is asked meanwhile is answered as it was before.
+        """
+        book = dict(self.runs)
         joined: dict[int, int] = {}
         merged: dict[int, int] = {}
         parts: dict[int, list[Run]] = {}
@@ -162,9 +167,10 @@ class RunBook:
             found = {self._run_of.get(mark.number, self._known.get(mark.number)) for mark, _ in marked}
             known = sorted(one for one in found if one is not None)
             number = known[0] if known else min(mark.number for mark, _ in marked)
-            kept = self.runs.setdefault(number, KeptRun(number, run, changed_at=at, asked_at=at))
+            kept = book.setdefault(number, KeptRun(number, run, changed_at=at, asked_at=at))
             for other in known[1:]:
-                self._merge(kept, other, merged)
+                self._merge(kept, book.pop(other, None), other)
+                merged[other] = number
                 parts.setdefault(number, []).extend(parts.pop(other, []))
             parts.setdefault(number, []).append(run)
             for mark, record in marked:
@@ -175,10 +181,20 @@ class RunBook:
                         joined[mark.number] = number
         grown = {number for number in {*joined.values(), *merged.values()} if number in parts}
         for number, runs in parts.items():
-            self._renew(self.runs[number], runs, places, at if number in grown else None)
-        self.runs = {number: one for number, one in self.runs.items() if number in parts}
+            self._renew(book[number], runs, places, at if number in grown else None)
+        self.runs = {number: one for number, one in book.items() if number in parts}
         self._by_id = {self.runs[number].run.id: self.runs[number] for number in sorted(self.runs)}
+        for number in [*islice(self._run_of, max(len(self._run_of) - LIMIT_MARKS, 0))]:
+            del self._run_of[number]
         return Settled(tuple(self.runs[number] for number in sorted(grown)), joined, merged)
+
+    def id_of(self, request: RequestId) -> str | None:
+        """The id of the run that a request is of, if that began before what memory holds; else None."""
+        mark = self._marks.get(request)
+        kept = None if mark is None else self.runs.get(self._run_of.get(mark.number, 0))
+        if kept is None or (kept.run.records[0].id == request and len(kept.run.records) == kept.requests):
+            return None
+        return kept.run.id
 
     def reckoned(self, run: Run) -> RunReport | None:
         """The report that was made of exactly these requests, if there is one."""
@@ -203,11 +219,9 @@ class RunBook:
         )
         return min(waits, default=None)
 
-    def _merge(self, kept: KeptRun, other: int, merged: dict[int, int]) -> None:
-        absorbed = self.runs.pop(other, None)
+    def _merge(self, kept: KeptRun, absorbed: KeptRun | None, other: int) -> None:
         if absorbed is not None:
             kept.absorb(absorbed)
-        merged[other] = kept.number
         for request, run in self._run_of.items():
             if run == other:
                 self._run_of[request] = kept.number

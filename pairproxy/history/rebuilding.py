@@ -4,19 +4,19 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 
-from pairproxy.api.runs import RunSummary
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.report import RunReport, report_run
 from pairproxy.core.accounting.runs import Run
-from pairproxy.history.keeping import Mark, RunBook, Settled, told_by
-from pairproxy.history.rows import COLUMNS, record_of
+from pairproxy.history.keeping import LIMIT_MARKS, Mark, RunBook, Settled, told_by
+from pairproxy.history.rows import COLUMNS, record_of, summary_of
 
 NO_SPEEDS = "Put together from its requests: the speeds of the nodes at that time are not known."
 MOST_REPORTS = 20  # a kill leaves the last run or two without one; a file of an older version all
-MOST = 20_000  # requests of one life, the last ones: some 20 MB for a second; a kill leaves those of seconds
+MOST = LIMIT_MARKS  # requests of one life, the last ones; a kill leaves those of seconds
 
 
 def rebuild(connection: sqlite3.Connection) -> Counter[str]:
@@ -45,14 +45,14 @@ def reckon(connection: sqlite3.Connection) -> int:
     ).fetchall()
     made = 0
     for number, run, name, told in rows:
-        summary = msgspec.json.decode(told, type=RunSummary)
-        if summary.requests > MOST:
+        summary = summary_of(told)
+        if summary is None or summary.requests > MOST:
             continue
         found = connection.execute(
             f"SELECT {', '.join(COLUMNS)} FROM requests WHERE in_run = ?",  # noqa: S608 ours
             (number,),
         ).fetchall()
-        records = sorted(_records(found), key=lambda one: one.arrived_at)
+        records = sorted((record for _, record in _records(found)), key=lambda one: one.arrived_at)
         if len(records) == summary.requests:
             report = without_speeds(Run(run, name, tuple(records)))
             connection.execute(
@@ -79,18 +79,19 @@ def _grouped(connection: sqlite3.Connection, life: int) -> Settled:
         " ORDER BY number DESC LIMIT ?",
         (life, MOST),
     ).fetchall()
-    records = list(_records(rows))
-    book = RunBook({row[0]: row[-1] for row in rows if row[-1] is not None})
-    for row in rows:
-        book.note(row[COLUMNS.index("request")], Mark(row[0], row[COLUMNS.index("ended_unix")]))
-    return book.settle(records, {}, 0.0)
+    read = list(_records(rows))
+    book = RunBook({row[0]: row[-1] for row, _ in read if isinstance(row[-1], int)})
+    for row, record in read:
+        book.note(record.id, Mark(row[0], row[COLUMNS.index("ended_unix")]))
+    return book.settle([record for _, record in read], {}, 0.0)
 
 
-def _records(rows: list[tuple[object, ...]]) -> Iterator[RequestRecord]:
+def _records(rows: list[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], RequestRecord]]:
+    """Each row that can be read, and its record."""
     for row in rows:
         try:
-            yield record_of(row[: len(COLUMNS)])
-        except (msgspec.MsgspecError, ValueError):  # of a version that knew other words
+            yield row, record_of(row[: len(COLUMNS)])
+        except (msgspec.MsgspecError, ValueError):  # of a version that knew other words, or damaged
             continue
 
 

@@ -20,7 +20,7 @@ from pairproxy.core.accounting.works import Places
 from pairproxy.core.commands import Command
 from pairproxy.core.errors import StoreError
 from pairproxy.core.events import Event
-from pairproxy.core.models import NodeId
+from pairproxy.core.models import NodeId, RequestId
 from pairproxy.core.whatif.recording import Recording
 from pairproxy.history import faults
 from pairproxy.history.changes import Changes, NodeChange
@@ -61,7 +61,7 @@ class History:
         names: Callable[[], Mapping[str, str]],
     ) -> None:
         """``clock``: the monotonic one of the records, and the wall clock. ``records``: all in memory."""
-        self.settings = settings
+        self._settings = settings
         self.problem: str | None = None
         self.path = home / FILE
         self._now, self._wall = clock
@@ -83,7 +83,17 @@ class History:
         self._failures = 0
         self._wanted = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
-        self._is_off = settings.keep_days == 0
+        self._is_newer = self._is_removed = False  # the file
+
+    @property
+    def _is_off(self) -> bool:
+        """Whether nothing is written."""
+        return self._is_newer or self._settings.keep_days == 0
+
+    def follow_settings(self, settings: HistorySettings) -> None:
+        """Go by these from now on; no days: nothing is kept, and what was there is removed."""
+        self._settings, self._trimmed_at = settings, float("-inf")
+        self._wanted.set()
 
     # --- what is heard ----------------------------------------------------------------------------------
 
@@ -96,7 +106,7 @@ class History:
             self._is_unsettled = True
         if not self._is_off:
             self._pending.add(self._sequence, ended_unix, record)
-            self._wanted.set()
+        self._wanted.set()
 
     def heard(self, event: Event, _: Sequence[Command]) -> None:
         """Something happened, perhaps to a node."""
@@ -153,7 +163,7 @@ class History:
 
     async def report_due(self, *, is_last: bool = False) -> None:
         """Have reports made of runs that are over, one after the other, and not all the time."""
-        for kept in self.book.due(float("inf") if is_last else self._now()):
+        for kept in [] if self._is_off else self.book.due(float("inf") if is_last else self._now()):
             if self._now() < self._next_report_at and not is_last:
                 return
             if is_last and kept.requests > LAST_REQUESTS:
@@ -175,7 +185,7 @@ class History:
         if self._failures:
             await asyncio.sleep(RETRY_S[min(self._failures, len(RETRY_S)) - 1])
             return
-        due_in = self.book.due_in(self._now())
+        due_in = None if self._is_off else self.book.due_in(self._now())
         waits = [None if due_in is None else max(due_in, self._next_report_at - self._now())]
         if self._is_unsettled:
             waits.append(self._settled_at + SETTLE_S - self._now())
@@ -186,6 +196,11 @@ class History:
 
     async def _write(self) -> None:
         try:
+            if self._settings.keep_days == 0 and not self._is_removed:
+                await self._in(self._disk, self._remove)
+                self._pending.clear()
+                self.problem = None
+            self._is_removed = self._settings.keep_days == 0
             while not self._is_off and (batch := self._pending.take(self._names())) is not None:
                 try:
                     self._pending.dropped += await self._in(self._disk, self._store.write, batch)
@@ -196,7 +211,7 @@ class History:
                 self._tell_of_success()
             if not self._is_off and self._now() - self._trimmed_at >= TRIM_S:
                 self._trimmed_at = self._now()
-                bounds = self.settings.keep_days, self.settings.keep_bytes
+                bounds = self._settings.keep_days, self._settings.keep_bytes
                 await self._in(self._disk, self._store.trim, *bounds, self._wall())
         except (sqlite3.Error, StoreError, OSError) as error:
             await self._failed(error)
@@ -212,7 +227,7 @@ class History:
         self._failures += 1
         told = faults.sentence(error, self.path)
         if isinstance(error, Newer):
-            self._is_off = True
+            self._is_newer = True
             self._pending.clear()
         elif isinstance(error, Broken) or faults.is_broken(error):
             try:
@@ -226,22 +241,26 @@ class History:
 
     def _start(self) -> None:
         """Before the first batch: the runs of a daemon that was killed are put together."""
-        try:
-            if self._is_off:
-                for file in files_of(self.path):
-                    file.unlink(missing_ok=True)
-            else:
+        if not self._is_off:
+            with contextlib.suppress(sqlite3.Error, StoreError, OSError):  # the first batch meets it again
                 connection = self._store.open()
                 rebuild(connection)
                 reckon(connection)
-        except (sqlite3.Error, StoreError, OSError):
-            pass  # the first batch meets it again, and tells
+
+    def _remove(self) -> None:
+        self._store.close()
+        for file in files_of(self.path):
+            file.unlink(missing_ok=True)
 
     async def _in(self, thread: ThreadPoolExecutor, work: Callable[..., T], *values: Any) -> T:
         """Have a thread do it; what it began is done also if who waits is cancelled."""
         return await asyncio.get_running_loop().run_in_executor(thread, work, *values)
 
     # --- what is told -----------------------------------------------------------------------------------
+
+    def id_of(self, request: RequestId) -> str | None:
+        """The id of the run that a request is of, if that began before what memory holds; else None."""
+        return self.book.id_of(request)
 
     def reckoned(self, run: Run) -> RunReport | None:
         """The report that was made of exactly these requests, if there is one."""

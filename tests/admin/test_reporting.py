@@ -2,12 +2,15 @@ from itertools import count
 
 import pytest
 
-from pairproxy.admin.reporting import PAUSE_TIMES, Reports
+from pairproxy.admin.reporting import MOST_KEPT, PAUSE_TIMES, Reports
+from pairproxy.api.schema import Report
 from pairproxy.core.accounting.ledger import Ledger
+from pairproxy.core.accounting.report import RunReport
+from pairproxy.core.accounting.runs import Run
 from pairproxy.core.commands import Command
 from pairproxy.core.dialects.reading_outline import outline_of
 from pairproxy.core.events import Event
-from pairproxy.core.models import NodeId
+from pairproxy.core.models import NodeId, RequestId
 from tests.core.told import FAST, SLOW, A, Told, ask, document
 
 PEER = NodeId("b")
@@ -229,7 +232,47 @@ def test_a_report_keeps_the_id_of_a_run_whose_first_request_is_open() -> None:
 def test_only_a_few_reports_are_kept() -> None:
     """Those that were made last."""
     told = Recorded()
-    for name in "abcdef":
+    names = [f"job{one}" for one in range(MOST_KEPT + 2)]
+    for name in names:
         told.serves(name, run=name)
         told.reports.report(name, {})()
-    assert [*told.reports._kept] == ["c", "d", "e", "f"]
+    assert [*told.reports._kept] == names[2:]
+
+
+class Remembers:
+    """A past that knows one run, which began before what memory holds."""
+
+    problem = None
+
+    def __init__(self, id_: str) -> None:
+        self.id = id_
+
+    def id_of(self, request: RequestId) -> str | None:
+        return self.id
+
+    def reckoned(self, run: Run) -> RunReport | None:
+        return None
+
+    def report(self, name: str, *, with_recording: bool = False) -> Report | None:
+        return None
+
+
+def test_a_run_that_outgrows_memory_keeps_its_id_and_its_report() -> None:
+    """Who watches it costs no more than who watches a short one: a report now and then, not at each look."""
+    told = Recorded()
+    told.ledger = Ledger(limit_records=4)
+    looks = count()
+    told.reports = Reports(told.scheduler, told.ledger, lambda: told.at + 0.01 * next(looks))
+    told.reports.past = Remembers("r0")
+    for number in range(5):
+        told.serves(f"r{number}")
+        told.at -= 4.4  # all in one moment
+    first = told.reports.watched()().last_run
+    for number in range(5, 8):
+        told.serves(f"r{number}")
+        told.at -= 4.4
+        watched = told.reports.watched()()
+        assert watched.last_run is first
+    assert first is not None
+    assert (first.run, told.reports.made()) == ("r0", (1, "r0"))
+    assert len(told.reports.report("r0", {})().records) == 4

@@ -7,7 +7,7 @@ from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.report import report_run
 from pairproxy.core.accounting.runs import Run, group_runs
 from pairproxy.core.accounting.works import Places
-from pairproxy.core.models import ModelName, Outcome, Place, Rates
+from pairproxy.core.models import ModelName, Outcome, Place, Rates, RequestId
 from pairproxy.history.keeping import LONGEST_S, QUIET_S, Mark, RunBook, Settled
 from tests.core.accounting.conversation import ENGINE, A, B, served
 
@@ -77,6 +77,33 @@ def test_what_the_ledger_let_go_of_stays_counted() -> None:
     told.records = []
     told.settle()
     assert told.book.runs == {}
+
+
+def test_a_run_that_outgrows_memory_is_known_by_its_id() -> None:
+    """By whatever of it is still there; one that is all there, or not yet seen, says its own id."""
+    told = Book()
+    told.end(*(served(f"r{one}", one, one, one + 1.0) for one in range(10)))
+    assert told.book.id_of(RequestId("r0")) is None
+    told.settle()
+    assert told.book.id_of(RequestId("r0")) is None
+    told.records = told.records[5:]
+    assert told.book.id_of(RequestId("r5")) == "r0"
+    told.end(served("late", 10.0, 10.0, 12.0))
+    assert told.book.id_of(RequestId("late")) is None
+    told.settle()
+    assert told.book.id_of(RequestId("r5")) == "r0"
+
+
+def test_what_is_asked_while_runs_are_found_is_as_it_was_before() -> None:
+    """A thread finds them: whoever looks through the runs meanwhile sees none come or go."""
+    told = Book()
+    told.end(served("a", 0.0, 0.0, 1.0), served("b", 20.0, 20.0, 21.0))
+    told.settle()
+    before = told.book.runs
+    told.end(served("long", 0.5, 0.5, 30.0), served("new", 90.0, 90.0, 91.0))
+    told.settle()
+    assert sorted(before) == [1, 2]
+    assert sorted(told.book.runs) == [1, 4]
 
 
 def test_once_together_always_together() -> None:

@@ -6,13 +6,13 @@ if the next request goes on with the prompt of one of them, as a chain does afte
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from pairproxy.core.accounting.open_requests import OpenRequest
 from pairproxy.core.accounting.records import RequestRecord
-from pairproxy.core.models import ModelName
+from pairproxy.core.models import ModelName, RequestId
 
 IDLE_GAP_S = 5.0  # an agent's tool step between two requests takes seconds; a person who reads takes longer
 TOOL_GAP_S = 60.0  # the same where the next request goes on with one of the run: a tool may run tests
@@ -109,6 +109,22 @@ def group_all(
         *(_group(name, part) for name, group in named.items() for part in _split(group, NAMED_GAP_S)),
         *(_group(None, part) for group in unnamed.values() for part in _split(group, idle_gap_s)),
     )
+
+
+def known_as(groups: Iterable[Group], id_of: Callable[[RequestId], str | None]) -> tuple[Group, ...]:
+    """Unnamed groups by the ids that their runs had when more of them was remembered; one group for each id.
+
+    ``id_of`` a request is the id of its run, where that began before what is remembered; else None.
+    """
+    named = tuple(group for group in groups if group.name is not None)
+    found: dict[str, Group] = {}
+    for group in groups:
+        if group.name is None:
+            id_ = (id_of(group.ended[0].id) if group.ended else None) or group.id
+            first = found.get(id_, Group(id_, None, group.started_at, (), ()))
+            ended, still_open = first.ended + group.ended, first.open + group.open
+            found[id_] = Group(id_, None, first.started_at, ended, still_open)
+    return (*named, *found.values())
 
 
 def _group(name: str | None, part: Sequence[_Member]) -> Group:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from pairproxy.core.accounting.ledger import RequestRecord
 from pairproxy.core.accounting.open_requests import OpenRequest
-from pairproxy.core.accounting.runs import IDLE_GAP_S, Run, group_all, group_runs
+from pairproxy.core.accounting.runs import IDLE_GAP_S, Run, group_all, group_runs, known_as
 from tests.core.accounting.conversation import B, asked, served
 
 
@@ -124,6 +124,25 @@ def test_every_record_is_in_one_run(some: list[RequestRecord]) -> None:
         )
         for before, after in pairwise(own):
             assert after.started_at - before.ended_at > IDLE_GAP_S
+
+
+def test_what_was_one_run_is_one_though_what_joined_it_is_forgotten() -> None:
+    """By the id it had; a named one, and one that nothing is known of, stay as they are."""
+    records = [
+        served("b", 20.0, 20.0, 21.0), served("d", 40.0, 40.0, 41.0), served("alone", 9.0, 9.0, 10.0),
+        served("x", 0.0, 0.0, 1.0, run="job"),
+    ]  # fmt: skip
+    opened = OpenRequest(asked("e"), 40.5)
+    groups = group_all(records, [opened])
+    assert len(groups) == 4
+    found = known_as(groups, {"b": "a", "d": "a", "x": "never"}.get)  # type: ignore[arg-type]
+    assert [(one.id, one.name, one.started_at) for one in found] == [
+        ("job", "job", 0.0), ("alone", None, 9.0), ("a", None, 20.0)
+    ]  # fmt: skip
+    assert [[one.id for one in (*group.ended, *group.open)] for group in found] == [
+        ["x"], ["alone"], ["b", "d", "e"]
+    ]  # fmt: skip
+    assert known_as(groups, lambda _: None) == groups
 
 
 def test_what_is_open_holds_a_run_together_and_gives_it_its_name() -> None:
