@@ -5,8 +5,10 @@ kept until the run grows.
 """
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -32,6 +34,7 @@ from pairproxy.hardware import memory
 from pairproxy.peers.book import PeerBook
 
 MOST_S = 15.0  # after that no other trial is begun: a person waits, and clients give up after 30 s
+SWITCH_S = 0.0005  # for which the thread may keep the interpreter: at 5 ms a look at /health took 6 ms, now 1
 FEWEST_REQUESTS = 3  # of a run that says something of a workload; a smaller one counts if there is no other
 NO_STREAM = "No reply came as a stream of counted tokens, so TTFT and TPOT are not known."
 ROUGH = "The run is large: it was simulated without the scheduler, each request where it is done soonest."
@@ -103,7 +106,8 @@ class Advising:
             slots = frozenset((place, count) for place, (count, _) in known.places.items())
             key = (run.id, len(run.records), run.ended_at, known.policy, slots)
             if self._kept is None or self._kept.key != key:
-                found = _reckoned(run, replace(known, memory=memory()), time.monotonic() + MOST_S)
+                with _yielding():
+                    found = _reckoned(run, replace(known, memory=memory()), time.monotonic() + MOST_S)
                 self._kept = _Kept(key, found)
             return self._kept.report
 
@@ -131,6 +135,20 @@ class Advising:
         )
 
 
+@contextmanager
+def _yielding() -> Iterator[None]:
+    """Let the event loop have the interpreter soon while a thread reckons for seconds.
+
+    The loop asks for it anew after every call of the system, about ten times a request.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(SWITCH_S, before))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
 def _find(records: Sequence[RequestRecord], name: str | None) -> Run | None:
     """The run of this name; without one the last that says something, else the last. Raises NotRemembered."""
     runs = group_runs(records)
@@ -138,7 +156,7 @@ def _find(records: Sequence[RequestRecord], name: str | None) -> Run | None:
         named = [run for run in runs if name in (run.name, run.id)]
         if not named:
             raise NotRemembered(
-                "There is no run of this name in the daemon's memory. Without one the last is taken."
+                "There is no run of this name in the daemon's memory. Without --run the last is looked at."
             )
         return max(named, key=lambda run: run.ended_at)
     last = max(runs, key=lambda run: run.ended_at, default=None)
@@ -157,7 +175,7 @@ def _known(run: Run, seen: _Seen) -> Known:
         caches=caches_of(seen.engines),
         names=seen.names,
         findings=seen.findings,
-        elsewhere=tuple(_elsewhere(sorted(models), seen, {place.node for place in places})),
+        elsewhere=tuple(_elsewhere(sorted(models), seen, {place.node for place in places})) if places else (),
         service=seen.service,
     )
 

@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,11 @@ from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.commands import Command
 from pairproxy.core.errors import NotRemembered
 from pairproxy.core.events import AttemptFinished, Event
-from pairproxy.core.models import AttemptId, Outcome, RequestId, Usage
+from pairproxy.core.models import AttemptId, ModelName, Outcome, RequestId, Usage
 from pairproxy.peers.book import PeerBook
 from pairproxy.security import tls
 from pairproxy.security.identity import load_or_create
-from tests.core.told import SLOW, A, Told, ask
+from tests.core.told import GPU, SLOW, A, Told, ask
 
 
 class Recorded(Told):
@@ -104,3 +105,25 @@ def test_a_run_of_which_nothing_ended_well_is_still_answered(tmp_path: Path) -> 
     assert (found.run, found.requests) == ("job", 0)
     assert found.model_error is None
     assert any("cannot be replayed" in sentence for sentence in found.missing)
+
+
+def test_a_model_that_nobody_lists_is_no_reason_to_fetch_it(tmp_path: Path) -> None:
+    """An engine may take any name; there is nothing to compare."""
+    told = Recorded(tmp_path)
+    for index in range(3):
+        told.arrives(ask(f"r{index}", run="job", model=ModelName("nobody"), engine=GPU))
+        told.at += 1.0
+        told.begins(f"r{index}")
+        told.finishes(f"r{index}")
+    found = told.advising.advice("job")()
+    assert not any(one.lever == "idle-nodes" for one in found.advice)
+    assert any("no node lists its model" in sentence for sentence in found.missing)
+
+
+def test_the_interpreter_switches_as_before_when_all_is_reckoned(tmp_path: Path) -> None:
+    """Only while a thread reckons does the loop get it sooner."""
+    before = sys.getswitchinterval()
+    told = Recorded(tmp_path)
+    told.serves(3, "job")
+    told.advising.advice(None)()
+    assert sys.getswitchinterval() == before

@@ -6,7 +6,7 @@ from pairproxy.core.advice.evidence import Conclusion, Elsewhere, Evidence, Node
 from pairproxy.core.advice.trials import Trials
 from pairproxy.core.advice.words import counted, listed, part, seconds
 
-HALF = 0.5  # of a request's time in the queue: without a simulation, that much is worth a try
+MUCH_QUEUE = 0.2  # of a request's time: without a simulation, that much is worth a try
 LEAST_QUEUE = 0.05  # of a request's time: who waits less would notice nothing of a slot more
 TIMES = (2, 4)  # as many slots as now: what is known of company says little beyond
 SEEN_COMPANY = 1.5  # requests at once, on average: with fewer nobody has measured how company slows them
@@ -27,7 +27,7 @@ def more_slots(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
     tried = [(times, trial) for times in TIMES if (trial := trials.slots(times)) is not None]
     if base is None or not tried:
         told = f"More slots: {waited}. What more would give is not simulated."
-        yield Conclusion("more-slots", waits >= HALF, told, numbers)
+        yield Conclusion("more-slots", waits >= MUCH_QUEUE, told, numbers)
         return
     times, best = max(tried, key=lambda one: (round(one[1].gain(base), 2), -one[0]))
     numbers["slots_tried"] = float(evidence.slots * times)

@@ -35,7 +35,8 @@ class Trials:
         )
         self.base = self._simulated(self._recording)
         if self.base is None:
-            self.problem = "The run cannot be replayed, so no gain is simulated: no reply counted its tokens."
+            why = "no reply counted its tokens" if self._recording.places else "no node lists its model"
+            self.problem = f"The run cannot be replayed, so no gain is simulated: {why}."
             return
         self.error = abs(self.base.makespan_s / self._recording.makespan_s - 1.0)
         if self.error > MOST_ERROR:
