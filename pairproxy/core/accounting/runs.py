@@ -147,8 +147,13 @@ def _split(members: Iterable[_Member], idle_gap_s: float) -> list[list[_Member]]
     return parts
 
 
-def _goes_on(part: Iterable[_Member], one: _Member) -> bool:
-    """Whether a request begins with the whole prompt of one of these, or its client named their chain."""
-    ends = {last.prefix[-1] for last in part if last.prefix and len(last.prefix) < len(one.prefix)}
-    is_named = bool(one.chain) and any(last.chain == one.chain for last in part)
-    return is_named or not ends.isdisjoint(one.prefix)
+def _goes_on(part: Sequence[_Member], one: _Member) -> bool:
+    """Whether a request begins with the whole prompt of one of these, or its client named their chain.
+
+    Mostly it is the last one: a chain of thousands is grouped as fast as as many alone.
+    """
+    if one.chain and any(last.chain == one.chain for last in reversed(part)):
+        return True
+    begun, blocks = frozenset(one.prefix), len(one.prefix)
+    ends = (last.prefix for last in reversed(part))
+    return any(prefix and len(prefix) < blocks and prefix[-1] in begun for prefix in ends)
