@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from pairproxy.cli import explain
@@ -207,6 +208,24 @@ def test_what_is_focused_stays_so_while_all_moves(browser: Any) -> None:
         facts.told = status(3, 2, 4)
         page.get_by_text("Running: 4").wait_for()
         assert page.evaluate("document.activeElement.textContent") == "00000003"
+        facts.told = msgspec.structs.replace(facts.told, running=facts.told.running[::-1])
+        page.locator("section[aria-labelledby=h-listed] tbody a").first.get_by_text("00000003").wait_for()
+        assert page.evaluate("document.activeElement.textContent") == "00000003"
+
+
+@pytest.mark.slow
+def test_the_timeline_keeps_the_focus_when_its_run_ends(browser: Any) -> None:
+    """Who goes from bar to bar, zoomed, is not thrown out of it."""
+    facts = large(20, 3, 2)
+    facts.told = going_on("large", 4)
+    with shown(facts) as url, watched(browser) as page:
+        page.goto(url)
+        page.locator("section[aria-labelledby=h-current] canvas").focus()
+        page.keyboard.press("+")
+        facts.told = status(3, 2)
+        page.locator("section[aria-labelledby=h-last] canvas").wait_for()
+        assert page.evaluate("document.activeElement.tagName") == "CANVAS"
+        assert page.locator("canvas").evaluate("node => node.closest('.plot').pagePlot.zoom") == 2
 
 
 @pytest.mark.slow

@@ -26,15 +26,26 @@ export function render(parent, ...described) {
   for (const kid of kids) {
     let node = kid.key === undefined ? at : keyed.get(kid.key);
     if (!node || !isAlike(node, kid)) node = create(kid, parent);
+    while (at && at !== node && node.parentNode === parent && at.pageKey === undefined) at = removed(at);
     if (node === at) at = at.nextSibling;
-    else parent.insertBefore(node, at);
+    else place(node, parent, at);
     update(node, kid);
   }
-  while (at) {
-    const next = at.nextSibling;
-    at.remove();
-    at = next;
-  }
+  while (at) at = removed(at);
+}
+
+/** Take a node away; returns what stood behind it. */
+function removed(node) {
+  const next = node.nextSibling;
+  node.remove();
+  return next;
+}
+
+/** Put a node before `at`; one that is moved would lose the focus within it. */
+function place(node, parent, at) {
+  const focused = node.contains(document.activeElement) ? document.activeElement : null;
+  parent.insertBefore(node, at);
+  focused?.focus({ preventScroll: true });
 }
 
 function isAlike(node, kid) {

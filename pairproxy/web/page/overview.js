@@ -24,7 +24,10 @@ export function overview(state) {
   ];
 }
 
-const section = (id, title, ...kids) => h("section", { key: id, "aria-labelledby": `h-${id}` }, h("h2", { id: `h-${id}` }, title), kids);
+/** The run now and the last one are one element: when a run ends, its timeline keeps focus and zoom. */
+const KEYS = { current: "run", last: "run" };
+
+const section = (id, title, ...kids) => h("section", { key: KEYS[id] ?? id, "aria-labelledby": `h-${id}` }, h("h2", { id: `h-${id}` }, title), kids);
 
 /** What somebody who sees this for the first time does next, and what is wrong. */
 function advice(status) {
