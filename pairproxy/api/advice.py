@@ -35,7 +35,5 @@ class AdviceReport(msgspec.Struct, frozen=True):
     run: str | None  # None: no request has ended yet
     requests: int
     advice: tuple[Advice, ...]
-    model_error: float | None = (
-        None  # part by which the simulation is off on the run as it was; None: there is none
-    )
+    model_error: float | None = None  # part by which the simulation is off on the run as it was; None: none
     missing: tuple[str, ...] = ()  # what could not be measured here, and why
