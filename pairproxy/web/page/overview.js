@@ -118,7 +118,7 @@ function running(all, names) {
       one.attempt > 1 ? `attempt ${one.attempt}` : one.origin ? ["of ", name(nodeName(names, one.origin))] : "",
     ],
   }));
-  const columns = ["request", "model", "node", "state", number("age"), number("TTFT"), number("waited"), number("tokens out"), "note"];
+  const columns = ["request", "model", "node", "state", number("age"), number("first byte"), number("waited"), number("tokens out"), "note"];
   return h("div", {}, table(`Running: ${all.length}`, columns, rows, { class: "scroll list" }), rest(all));
 }
 
@@ -151,7 +151,7 @@ function runOf(state, names) {
       ["waves bound", ratio(last.bound_waves)],
       ["provable bound", ratio(last.bound_provable)],
       ["efficiency", percent(last.efficiency)],
-      ["TTFT (median)", last.ttft_p50_s === null ? null : seconds(last.ttft_p50_s)],
+      ["first byte (median)", last.ttft_p50_s === null ? null : seconds(last.ttft_p50_s)],
     ]),
     verdict(report),
     timeline(state, lanesOf(report), report.names, last.run),

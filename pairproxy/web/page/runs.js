@@ -67,7 +67,7 @@ function one(state, report) {
       ["provable bound", ratio(run.bound_provable)],
       ["efficiency", percent(run.efficiency)],
       ["no schedule ends before", run.lower_bound_s === null ? null : seconds(run.lower_bound_s)],
-      ["TTFT (median, p90)", run.ttft_p50_s === null ? null : `${seconds(run.ttft_p50_s)}, ${seconds(run.ttft_p90_s)}`],
+      ["first byte (median, p90)", run.ttft_p50_s === null ? null : `${seconds(run.ttft_p50_s)}, ${seconds(run.ttft_p90_s)}`],
       ["waited (median, p90)", run.queue_p50_s === null ? null : `${seconds(run.queue_p50_s)}, ${seconds(run.queue_p90_s)}`],
       ["prompt tokens from a cache", run.cached_tokens === null ? null : `${run.cached_tokens} of ${run.prompt_tokens}`],
       ["chains", run.chains ? `${run.chains}, ${counted(run.chain_steps, "step")}, longest ${run.longest_chain}` : null],
