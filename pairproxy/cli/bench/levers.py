@@ -33,6 +33,9 @@ from pairproxy.core.errors import BadRequest
 from pairproxy.core.whatif.recording import Recording
 
 MOST_REQUESTS = 200  # of a run, its first ones: some seconds a round
+MOST_WORK = 2000  # requests x engines: four seconds a simulation
+WORK_S = 0.002  # about, for each of these
+QUICK_S = 2.0  # a longer wait is told before it begins
 TITLES = ("lever", "run", "times as fast", "request", "times as fast", "TTFT", "hits")
 Say = Callable[[str], None]
 
@@ -52,7 +55,7 @@ class Measured:
 
 def bench_levers(home: Path, run: str | None, rounds: int, *, as_json: bool) -> None:
     """Simulate the levers on a recorded run and print what they gain. Raises NoDaemon, PairproxyError."""
-    recording = recorded(home, run, MOST_REQUESTS)
+    recording = small_enough(recorded(home, run, MOST_REQUESTS))
     say: Say = (lambda line: None) if as_json else (lambda line: typer.echo(line, err=True))
     show(simulated(recording, rounds, say), as_json=as_json)
 
@@ -71,9 +74,19 @@ def recorded(home: Path, run: str | None, most: int) -> Recording:
     )
 
 
+def small_enough(recording: Recording) -> Recording:
+    """The first requests of a run, so few that they are simulated within seconds."""
+    most = max(MOST_WORK // max(len(recording.places), 1), 1)
+    left_out = max(len(recording.requests) - most, 0)
+    return replace(recording, requests=recording.requests[:most], left_out=recording.left_out + left_out)
+
+
 def simulated(recording: Recording, rounds: int, say: Say) -> Measured:
     """Every switch once a round; rounds differ in when the nodes hear of each other. Raises BadRequest."""
     found: list[list[Trial]] = []
+    takes_s = WORK_S * len(recording.requests) * len(recording.places) * len(SWITCHES) * rounds
+    if takes_s > QUICK_S:
+        say(f"simulating {counted(rounds, 'round')} of {len(SWITCHES)}: about {takes_s:.0f} s")
     for seed in range(rounds):
         try:
             found.append([simulate_switch(recording, switch, seed) for switch in SWITCHES])

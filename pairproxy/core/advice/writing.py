@@ -50,9 +50,8 @@ def tiers(memory: Memory) -> str:
     if memory.is_unified:
         return f"there is nothing to offload to: processor and GPU share one memory{size}"
     if memory.cards:
-        return (
-            f"see that all layers fit on the card: what is left in the memory{size} beside it is far slower"
-        )
+        card = f"{memory.card_bytes / 2**30:.0f} GiB of the " if memory.card_bytes else ""
+        return f"see that all layers fit into the {card}card: what is left in the memory{size} is far slower"
     if memory.memory_nodes:
         return "put the weights into the faster of this machine's two memory tiers"
     if memory.numa_nodes > 1:

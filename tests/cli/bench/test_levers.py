@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from pairproxy.cli.bench import levers
-from pairproxy.cli.bench.levers import recorded, show, simulated
+from pairproxy.cli.bench.levers import recorded, show, simulated, small_enough
 from pairproxy.core.advice.levers import Ratio
 from pairproxy.core.errors import PairproxyError
 from tests.core.advice.looking import burst, look, node
@@ -51,6 +51,20 @@ def test_a_long_run_is_cut_and_it_is_said(live: list[Node]) -> None:
     assert (len(found.requests), found.left_out) == (3, 1)
     notes = simulated(found, 1, lambda line: None).notes
     assert any(note.startswith("1 request left out") for note in notes)
+
+
+def test_a_run_on_many_nodes_is_cut_to_what_takes_seconds() -> None:
+    """And who waits is told how long."""
+    nodes = [node(f"n{index}", 1) for index in range(10)]
+    told = look([*nodes[:-1], node("a")], burst(20)).recording
+    assert small_enough(told) is not told
+    assert len(small_enough(told).requests) == 20
+    many = replace(told, requests=told.requests * 12)
+    cut = small_enough(many)
+    assert (len(cut.requests), cut.left_out) == (200, 40)
+    lines: list[str] = []
+    simulated(told, 1, lines.append)
+    assert lines[0] == "simulating 1 round of 6: about 2 s"
 
 
 def test_what_one_node_cannot_choose_is_said() -> None:
