@@ -12,6 +12,7 @@ import msgspec
 from pairproxy.api.runs import RunSummary
 from pairproxy.core.accounting.records import AttemptRecord
 from pairproxy.history.reading import Past, StoredRequest, StoredRun
+from pairproxy.history.rows import LATEST_UNIX
 
 FORMATS = ("jsonl", "csv")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -205,4 +206,4 @@ def _line(out: TextIO, told: dict[str, Any]) -> None:
 
 
 def _iso(unix: float) -> str:
-    return datetime.fromtimestamp(unix, UTC).isoformat(timespec="milliseconds")
+    return datetime.fromtimestamp(min(max(unix, 0.0), LATEST_UNIX), UTC).isoformat(timespec="milliseconds")

@@ -3,6 +3,11 @@
 import sqlite3
 from pathlib import Path
 
+from pairproxy.core.errors import StoreError
+
+CAUGHT = (sqlite3.Error, StoreError, OSError, UnicodeDecodeError)
+"""What a file and its disk do to who uses it; the last is sqlite3's own, of a schema that is damaged."""
+
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _SENTENCES = {
     sqlite3.SQLITE_FULL: "The disk of {directory} is full: history is not written. Free some space",
@@ -18,6 +23,8 @@ _OTHER = "{path} cannot be written: history is off. Move that file away if it st
 
 def is_broken(error: Exception) -> bool:
     """Whether the file holds no database that SQLite can use."""
+    if isinstance(error, UnicodeDecodeError):
+        return True
     return isinstance(error, sqlite3.Error) and _code(error) in _BROKEN
 
 

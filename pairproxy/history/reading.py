@@ -26,13 +26,16 @@ from pairproxy.core.whatif.recording import Recording
 from pairproxy.history import faults, schema
 from pairproxy.history.changes import NodeChange
 from pairproxy.history.rebuilding import without_speeds
-from pairproxy.history.rows import COLUMNS, decision_of, record_of
+from pairproxy.history.rows import COLUMNS, LATEST_UNIX, decision_of, lenient, record_of, summary_of
 
 BUSY_S = 2.0  # for who writes
 MOST_REQUESTS = 10_000  # of one run in one report: a dozen megabytes of JSON; the last ones
 PAGE = 500  # rows that are read in one transaction
 
 _RUN = "number, life, run, name, started_s, started_unix, summary, report, recording, names, requests_gone"
+_RunRow = tuple[
+    int, int, str, str | None, float, float, str, str | None, bytes | None, str, int
+]  # of _RUN; SQLite holds to no types, and on a disk that rots it may be anything
 
 
 class StoredRun(NamedTuple):
@@ -65,20 +68,22 @@ class Past:
                 " ORDER BY started_unix DESC, number DESC LIMIT ?",
                 (since_unix, name, name, limit),
             ).fetchall()
-        return [StoredRun(number, _summary(told)) for number, told in rows]
+        return [
+            StoredRun(number, summary) for number, told in rows if (summary := summary_of(told)) is not None
+        ]
 
     def node(self) -> NodeId:
         """Whose history it is."""
         with self._opened() as connection:
             row = connection.execute("SELECT node FROM lives ORDER BY life DESC LIMIT 1").fetchone()
-        return NodeId(row[0] if row else "")
+        return NodeId(str(row[0]) if row else "")
 
     def names(self) -> dict[str, str]:
         """What each node was called last."""
         found: dict[str, str] = {}
         with self._opened() as connection:
             for (told,) in connection.execute("SELECT DISTINCT names FROM runs ORDER BY number"):
-                found |= msgspec.json.decode(told, type=dict[str, str])
+                found |= _names(told)
         return found
 
     def count(self, since_unix: float) -> int:
@@ -105,23 +110,29 @@ class Past:
         return self.report_of(numbers[-1], with_recording=with_recording) if numbers else None
 
     def report_of(self, run: int, *, with_recording: bool = False) -> Report | None:
-        """The report of one run by its number; None if it is gone."""
+        """The report of one run by its number; None if it is gone, or cannot be read."""
         with self._opened() as connection:
             row = connection.execute(f"SELECT {_RUN} FROM runs WHERE number = ?", (run,)).fetchone()  # noqa: S608
             if row is None:
                 return None
             own = connection.execute("SELECT node FROM lives WHERE life = ?", (row[1],)).fetchone()
+        try:
+            _, _, id_, name, started_s, started_unix, summary, told, recording, names, gone = msgspec.convert(
+                row, _RunRow
+            )
+        except msgspec.ValidationError:
+            return None
         records = sorted(self.records(run, MOST_REQUESTS), key=lambda one: one.arrived_at)
         if not records:
             return None
-        _, _, id_, name, started_s, started_unix, summary, told, recording, names, gone = row
+        counted = summary_of(summary)
         found = Run(id_, name, tuple(records))
         return report_of(
-            _report(found, told, _summary(summary).requests, gone),
+            _report(found, told, len(records) if counted is None else counted.requests, gone),
             records,
             started_s,
-            node=NodeId(own[0] if own else ""),
-            names=msgspec.json.decode(names, type=dict[str, str]),
+            node=NodeId(str(own[0]) if own else ""),
+            names=_names(names),
             started_unix=started_unix,
             recording=_recording(recording) if with_recording and recording else None,
         )
@@ -171,7 +182,11 @@ class Past:
                 "SELECT at_unix, node, what, detail FROM changes WHERE at_unix >= ? ORDER BY number",
                 (since_unix,),
             ).fetchall()
-        return [NodeChange(*row) for row in rows]
+        found = []
+        for row in rows:
+            with contextlib.suppress(msgspec.ValidationError):
+                found.append(NodeChange(*msgspec.convert(row, tuple[float, NodeId, str, str])))
+        return [change for change in found if 0.0 <= change.at_unix <= LATEST_UNIX]
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
@@ -183,12 +198,13 @@ class Past:
         try:
             name = f"file:{quote(str(self._path))}?mode=ro"
             connection = sqlite3.connect(name, timeout=BUSY_S, isolation_level=None, uri=True)
+            connection.text_factory = lenient
             try:
                 _refuse_other_versions(schema.version_of(connection), self._path)
                 yield connection
             finally:
                 connection.close()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             if faults.is_broken(error):
                 raise StoreError(
                     f"{self._path} is damaged. The next `pairproxy up` moves it aside and begins a new one."
@@ -218,13 +234,15 @@ def _decisions(connection: sqlite3.Connection, numbers: list[int]) -> dict[int, 
             (min(numbers), max(numbers)),
         )
         for number, attempt, told in rows:
-            with contextlib.suppress(msgspec.MsgspecError):
+            with contextlib.suppress(msgspec.MsgspecError, TypeError):
                 found.setdefault(number, {})[attempt] = decision_of(told)
     return found
 
 
-def _summary(told: str) -> RunSummary:
-    return msgspec.json.decode(told, type=RunSummary)
+def _names(told: object) -> dict[str, str]:
+    with contextlib.suppress(msgspec.MsgspecError):
+        return msgspec.json.decode(told, type=dict[str, str]) if isinstance(told, str) else {}
+    return {}
 
 
 def _report(run: Run, told: str | None, requests: int, gone: int) -> RunReport:

@@ -5,11 +5,13 @@ that he guesses; and the client's name for its trace, which is its tracing's. Wh
 have made too large is cut to what a row may hold.
 """
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from pairproxy.api.runs import RunSummary
 from pairproxy.core.accounting.records import AttemptRecord, RequestRecord
 from pairproxy.core.models import (
     Candidate,
@@ -25,6 +27,7 @@ from pairproxy.core.models import (
 )
 
 TEXT_CHARACTERS = 1000  # of a name or a sentence; ours have tens, and clients name runs and chains
+LATEST_UNIX = 1e11  # of a time: the year 5138, which every calendar has
 MOST = 2**62  # of a number: what SQLite's integers hold, with room; an engine may say any number of tokens
 
 COLUMNS = (
@@ -34,6 +37,11 @@ COLUMNS = (
 )  # fmt: skip
 """Of the table, in the order of row_of() and record_of()."""
 
+_Row = tuple[
+    int, int, str, str, str, str, str, str | None, str, str | None, float, float, float, str, int, int | None,
+    bool | int, str, str, str,
+]  # fmt: skip
+"""The types of COLUMNS: SQLite holds to none, and on a disk that rots it may be anything."""
 _Attempt = tuple[int, str, str, str, float | None, float, float | None, float, str, int]
 _Usage = tuple[
     int | None, int | None, int | None, float | None, float | None, float | None, int | None
@@ -74,11 +82,16 @@ def _attempt_row(attempt: AttemptRecord) -> tuple[Any, ...]:
 
 
 def record_of(row: Sequence[Any], decisions: dict[int, Decision] | None = None) -> RequestRecord:
-    """The record of a row of COLUMNS; ``decisions`` by number of attempt. Raises msgspec.MsgspecError."""
+    """The record of a row of COLUMNS; ``decisions`` by number of attempt.
+
+    Raises msgspec.MsgspecError or ValueError for a row that we did not write so.
+    """
     (
-        _, _, request, model, dialect, path, client, run, chain, origin, arrived_s, ended_s, _, outcome,
-        estimated, most, is_streaming, error, usage, attempts,
-    ) = row  # fmt: skip
+        _, _, request, model, dialect, path, client, run, chain, origin, arrived_s, ended_s, ended_unix,
+        outcome, estimated, most, is_streaming, error, usage, attempts,
+    ) = msgspec.convert(tuple(row), _Row)  # fmt: skip
+    if not all(abs(time) <= LATEST_UNIX for time in (arrived_s, ended_s, ended_unix)):
+        raise ValueError("a time is none")
     return RequestRecord(
         id=RequestId(request),
         model=ModelName(model),
@@ -149,6 +162,19 @@ def _candidate_of(row: _Priced) -> Candidate:
         Place(NodeId(node), EngineId(engine)), wait_s, load_s, prefill_s, decode_s, in_flight, slots,
         margin_s, alone_s, read_s, cached_tokens, affinity_s, delay_s, chain_s, called,
     )  # fmt: skip
+
+
+def lenient(text: bytes) -> str:
+    """A text of the file: a letter that is damaged makes none of it unreadable."""
+    return text.decode(errors="replace")
+
+
+def summary_of(told: object) -> RunSummary | None:
+    """A run in one line; None: nobody can read it any more."""
+    with contextlib.suppress(msgspec.MsgspecError):
+        summary = msgspec.json.decode(told, type=RunSummary) if isinstance(told, str) else None
+        return summary if summary and 0.0 <= summary.started_unix <= LATEST_UNIX else None
+    return None
 
 
 def _text(text: str) -> str:

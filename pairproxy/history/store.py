@@ -17,7 +17,7 @@ from pairproxy.core.models import NodeId
 from pairproxy.history import schema
 from pairproxy.history.changes import NodeChange
 from pairproxy.history.keeping import KeptRun
-from pairproxy.history.rows import COLUMNS, decision_row, row_of
+from pairproxy.history.rows import COLUMNS, decision_row, lenient, row_of
 from pairproxy.history.trimming import LOG_BYTES, RESERVE_BYTES, Trimming, files_of
 from pairproxy.security.private_files import claim_private
 
@@ -146,7 +146,9 @@ class Store:
             "UPDATE requests SET in_run = ? WHERE number = ?",
             [(first + run, first + number) for number, run in batch.joined.items()],
         )
-        connection.executemany(_UPSERT, [_run_row(one, first, life, batch.names) for one in batch.runs])
+        for one in batch.runs:
+            with contextlib.suppress(TypeError, ValueError, OverflowError):  # as above
+                connection.execute(_UPSERT, _run_row(one, first, life, batch.names))
         for change in batch.changes:
             self._write_change(connection, change)
         return lost
@@ -203,6 +205,7 @@ class Store:
 def _connect(path: Path) -> sqlite3.Connection:
     claim_private(path)
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    connection.text_factory = lenient
     try:
         if schema.version_of(connection) > schema.VERSION:
             raise Newer(

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import sqlite3
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -213,7 +212,7 @@ class History:
                 self._trimmed_at = self._now()
                 bounds = self._settings.keep_days, self._settings.keep_bytes
                 await self._in(self._disk, self._store.trim, *bounds, self._wall())
-        except (sqlite3.Error, StoreError, OSError) as error:
+        except faults.CAUGHT as error:
             await self._failed(error)
 
     def _tell_of_success(self) -> None:
@@ -241,11 +240,17 @@ class History:
 
     def _start(self) -> None:
         """Before the first batch: the runs of a daemon that was killed are put together."""
-        if not self._is_off:
-            with contextlib.suppress(sqlite3.Error, StoreError, OSError):  # the first batch meets it again
-                connection = self._store.open()
-                rebuild(connection)
-                reckon(connection)
+        if self._is_off:
+            return
+        try:
+            connection = self._store.open()
+            rebuild(connection)
+            reckon(connection)
+        except faults.CAUGHT:
+            pass  # the first batch meets it again
+        except Exception as error:  # noqa: BLE001 what an earlier life left must not keep this one from writing
+            text = "the runs of an earlier life could not be put together: %s. Please report it."
+            _log.error(text, type(error).__name__)
 
     def _remove(self) -> None:
         self._store.close()
