@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pairproxy.cli.options import Home, Json, home_or_default, plain
-from pairproxy.cli.printing import console, counted
+from pairproxy.cli.printing import console, counted, say
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pairproxy.api.advice import Advice, AdviceReport
+    from pairproxy.api.advice import AdviceReport
 
 NOTHING_YET = (
     "No request has ended yet, so there is nothing to advise on. Point a tool at the port of an engine "
@@ -51,14 +51,14 @@ def show(out: "Console", found: "AdviceReport") -> None:
     out.print(_head(found), markup=False)
     helping = [one for one in found.advice if one.helps]
     for number, one in enumerate(helping, 1):
-        _print(out, "*" if one.lever == "nothing" else f"{number}", one)
+        _say(out, "*" if one.lever == "nothing" else f"{number}", one.sentence)
     rejected = [one for one in found.advice if not one.helps]
     if rejected:
         out.print("Looked at, and no help here:", markup=False)
     for one in rejected:
-        _print(out, "-", one)
+        _say(out, "-", one.sentence)
     for sentence in found.missing:
-        _print_sentence(out, "!", plain(sentence))
+        _say(out, "!", sentence)
 
 
 def _head(found: "AdviceReport") -> str:
@@ -68,19 +68,8 @@ def _head(found: "AdviceReport") -> str:
     return f"{head} What would be is simulated; what was, it finds within {found.model_error:.1%}."
 
 
-def _print(out: "Console", mark: str, one: "Advice") -> None:
-    _print_sentence(out, mark, plain(one.sentence))
-
-
-def _print_sentence(out: "Console", mark: str, sentence: str) -> None:
-    from rich.padding import Padding
-    from rich.text import Text
-
-    text = Text(f"{mark:<{GUTTER}}{sentence}")
-    lines = text.wrap(out, max(out.width - GUTTER, 20))
-    for index, line in enumerate(lines):
-        line.rstrip()
-        out.print(line if index == 0 else Padding(line, (0, 0, 0, GUTTER), expand=False))
+def _say(out: "Console", mark: str, sentence: str) -> None:
+    say(out, f"{mark:<{GUTTER}}{plain(sentence)}", hang=GUTTER)
 
 
 @contextmanager

@@ -1,13 +1,12 @@
 """pairproxy models: which node holds which model, which differences matter, and what helps."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pairproxy.cli.options import Home, Json, home_or_default, plain
-from pairproxy.cli.printing import console, counted, show_table
+from pairproxy.cli.printing import console, counted, say, show_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,7 +66,7 @@ def models(model: Pattern = None, home: Home = None, as_json: Json = False) -> N
     else:
         _show_matrix(out, found, rows)
     if len(found.nodes) == 1 and not model:
-        _say(out, ALONE)
+        say(out, ALONE)
     if found.left_out:
         out.print(
             f"{counted(found.left_out, 'more model')}, held by the fewest nodes, left out", markup=False
@@ -99,11 +98,11 @@ def _show_matrix(out: "Console", found: "ModelMatrix", rows: "Sequence[ModelRow]
     numbers = [str(number) for number in range(1, len(names) + 1)]
     if _width(["model", *names], words) <= out.width:
         _print(out, ["model", *names], words)
-        _say(out, _legend(rows, WORDS))
+        say(out, _legend(rows, WORDS))
     elif _width(["model", *numbers], letters) <= out.width:
-        _say(out, "  ".join(f"{number}={name}" for number, name in zip(numbers, names, strict=True)))
+        say(out, "  ".join(f"{number}={name}" for number, name in zip(numbers, names, strict=True)))
         _print(out, ["model", *numbers], letters)
-        _say(out, _legend(rows, LETTERS))
+        say(out, _legend(rows, LETTERS))
     else:
         for row in rows:
             _show_block(out, found, row)
@@ -111,9 +110,9 @@ def _show_matrix(out: "Console", found: "ModelMatrix", rows: "Sequence[ModelRow]
     told = [row for row in rows if len(found.nodes) > 1 or not row.replicas]
     for alike, lines in _told_alike(told).items():
         out.print()
-        _say(out, ", ".join(alike))
+        say(out, ", ".join(alike))
         for line in lines:
-            _say(out, line)
+            say(out, line)
 
 
 def _told_alike(rows: "Sequence[ModelRow]") -> dict[tuple[str, ...], tuple[str, ...]]:
@@ -174,23 +173,23 @@ def _print(out: "Console", titles: Sequence[str], rows: Sequence[Sequence[str]])
 
 
 def _show_block(out: "Console", found: "ModelMatrix", row: "ModelRow") -> None:
-    _say(out, plain(row.model))
+    say(out, plain(row.model))
     for state in LEGEND:
         if names := [_name(found, cell.node) for cell in row.cells if cell.state == state]:
-            _say(out, f"  {state}: {', '.join(names)}")
+            say(out, f"  {state}: {', '.join(names)}")
 
 
 # --- one model ------------------------------------------------------------------------------------------
 
 
 def _show_details(out: "Console", found: "ModelMatrix", row: "ModelRow") -> None:
-    _say(
+    say(
         out,
         f"{plain(row.model)}: balanced among {counted(row.replicas, 'node')}; speeds in tokens/s",
     )
     show_table(out, DETAILS, (_detail(found, cell) for cell in row.cells), LEFT)
     for line in _notes(row):
-        _say(out, line)
+        say(out, line)
 
 
 def _detail(found: "ModelMatrix", cell: "ModelCell") -> tuple[str, ...]:
@@ -221,28 +220,3 @@ def _notes(row: "ModelRow") -> Iterator[str]:
         yield f"  costs: {plain(row.costs)}"
     if row.fix:
         yield f"  fix:   {plain(row.fix)}"
-
-
-def _say(out: "Console", text: str) -> None:
-    """A sentence in as many lines as it takes; a command in it is not broken apart where it fits a line."""
-    from rich.cells import cell_len
-    from rich.text import Text
-
-    start = " " * (len(text) - len(text.lstrip()))
-    line, room = start, max(out.width, 20)
-    for piece in _pieces(text, room - len(start) - 2):
-        if line.strip() and cell_len(line) + 1 + cell_len(piece) > room:
-            out.print(Text(line), soft_wrap=True)
-            line = f"{start}  {piece}"
-        else:
-            line += f" {piece}" if line.strip() else piece
-    out.print(Text(line), soft_wrap=True)
-
-
-def _pieces(text: str, most: int) -> Iterator[str]:
-    """Words, and `commands` in one piece; what is longer than a line in pieces that fit."""
-    from rich.cells import cell_len, chop_cells
-
-    for piece in re.findall(r"\S*`[^`]*`\S*|\S+", text):
-        for word in [piece] if cell_len(piece) <= most else piece.split():
-            yield from chop_cells(word, most) if cell_len(word) > most else (word,)

@@ -1,7 +1,8 @@
-"""Text for people: a console that obeys NO_COLOR, tables that stack where they do not fit, right plurals."""
+"""Text for people: a console that obeys NO_COLOR, sentences and tables that fit it, right plurals."""
 
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pairproxy.tui.words import counted
@@ -9,7 +10,9 @@ from pairproxy.tui.words import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "counted", "show_table"]
+__all__ = ["console", "counted", "say", "show_table"]
+
+LEAST_COLUMNS = 20  # below, lines are longer than the terminal instead of unreadable
 
 
 def console(*, to_stderr: bool = False) -> "Console":
@@ -19,6 +22,37 @@ def console(*, to_stderr: bool = False) -> "Console":
     return Console(
         stderr=to_stderr, color_system=None if os.environ.get("NO_COLOR") else "auto", highlight=False
     )
+
+
+def say(out: "Console", text: str, *, hang: int = 2, style: str = "") -> None:
+    """A sentence in as many lines as it takes, those after the first ``hang`` columns further right.
+
+    A command in it, between backticks, is not broken apart where it fits a line.
+    """
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    start = " " * (len(text) - len(text.lstrip()))
+    line, room = start, max(out.width, LEAST_COLUMNS)
+    for gap, piece in _pieces(text.strip(), room - len(start) - hang):
+        if line.strip() and cell_len(line + gap + piece) > room:
+            out.print(Text(line, style), soft_wrap=True)
+            line = start + " " * hang + piece
+        else:
+            line += gap + piece
+    out.print(Text(line, style), soft_wrap=True)
+
+
+def _pieces(text: str, most: int) -> Iterator[tuple[str, str]]:
+    """Words, and `commands` in one piece, each behind its blanks; what is longer than a line in several."""
+    from rich.cells import cell_len, chop_cells
+
+    for gap, piece in re.findall(r"(\s*)(\S*`[^`]*`\S*|\S+)", text):
+        parts = [(gap, piece)] if cell_len(piece) <= most else re.findall(r"(\s*)(\S+)", gap + piece)
+        for blanks, word in parts:
+            first, *others = chop_cells(word, most) if cell_len(word) > most else [word]
+            yield blanks, first
+            yield from (("", other) for other in others)
 
 
 def show_table(
