@@ -23,6 +23,8 @@ LONGEST_S = 86_400.0  # a day: no slot is held and no model loads for longer
 SLOWEST, FASTEST = 1e-3, 1e9  # tokens/s
 MOST_BETA = 1e3
 NAME_CHARACTERS = 256
+CONTENT_CHARACTERS = 8 * NAME_CHARACTERS  # LM Studio's is put together of six names (engines.found)
+MAX_CAPABILITIES = 32  # of a model; Ollama knows a handful
 
 
 @dataclass(slots=True)
@@ -61,13 +63,13 @@ class NodeTable:
         if known is not None and known.document.epoch != document.epoch:
             over.append(known.document.epoch)
         elif known is not None and known.document.sequence > document.sequence:
-            self.prefixes.take_in_late(_usable(document))
+            self.prefixes.take_in_late(usable(document))
             return False
-        usable = _usable(document)
+        told = usable(document)
         is_new_life = known is None or known.document.epoch != document.epoch
-        self.prefixes.take_in(usable, is_new_life=is_new_life)
-        engines = tuple(replace(engine, prefixes=None) for engine in usable.engines)  # they are kept once
-        self._views[document.node] = _View(replace(usable, engines=engines), at)
+        self.prefixes.take_in(told, is_new_life=is_new_life)
+        engines = tuple(replace(engine, prefixes=None) for engine in told.engines)  # they are kept once
+        self._views[document.node] = _View(replace(told, engines=engines), at)
         return True
 
     def lose(self, node: NodeId) -> None:
@@ -150,7 +152,7 @@ def _holders(document: StateDocument, model: ModelName) -> Iterator[tuple[Place,
                 yield Place(document.node, engine.engine), engine, state
 
 
-def _usable(document: StateDocument) -> StateDocument:
+def usable(document: StateDocument) -> StateDocument:
     """What can be reckoned with of a document: each engine, and each model of one, once."""
     engines: dict[EngineId, EngineState] = {}
     left = MAX_SLOTS
@@ -173,7 +175,8 @@ def _usable_engine(engine: EngineState) -> EngineState:
         if one.replica.model not in replicas and _is_replica(one):
             replicas[one.replica.model] = one
     promises = tuple(one for one in engine.promises[: engine.slots] if _is_promise(one))
-    return replace(engine, replicas=tuple(replicas.values()), promises=promises)
+    kind, version = (text if _is_word(text) else "" for text in (engine.kind, engine.version))
+    return replace(engine, kind=kind, version=version, replicas=tuple(replicas.values()), promises=promises)
 
 
 def _is_engine(engine: EngineState) -> bool:
@@ -192,6 +195,7 @@ def _is_replica(state: ReplicaState) -> bool:
     rates = state.rates
     return (
         _is_model(state.replica.model)
+        and _are_words(state.replica)
         and 0 <= (state.replica.context_tokens or 0) <= MOST_TOKENS
         and SLOWEST <= rates.prefill <= FASTEST
         and SLOWEST <= rates.decode <= FASTEST
@@ -217,6 +221,20 @@ def _is_wanted(wanted: Wanted) -> bool:
 
 def _is_name(text: str) -> bool:
     return 0 < len(text) <= NAME_CHARACTERS and text.isprintable()
+
+
+def _is_word(text: str, most: int = NAME_CHARACTERS) -> bool:
+    return len(text) <= most and text.isprintable()
+
+
+def _are_words(replica: Replica) -> bool:
+    """Whether what names its content can be kept, compared and shown."""
+    capabilities = replica.capabilities or ()
+    return (
+        all(_is_word(one, CONTENT_CHARACTERS) for one in (replica.identity, replica.facts))
+        and len(capabilities) <= MAX_CAPABILITIES
+        and all(map(_is_word, (replica.called or "", *capabilities)))
+    )
 
 
 def _is_model(text: str) -> bool:

@@ -82,6 +82,9 @@ def test_a_lost_node_is_forgotten() -> None:
     assert table.engine(at(B)) is None
 
 
+MANY = frozenset(map(str, range(1000)))
+
+
 def engine(**fields: Any) -> EngineState:
     """B's engine with other numbers."""
     return replace(document(B).engines[0], **fields)
@@ -122,6 +125,11 @@ def named(model: str) -> ReplicaState:
         engine(replicas=(replica(load_s=1e30),)),
         engine(replicas=(named(M + "\x1b[2J"),)),
         engine(replicas=(named("m" * 300),)),
+        engine(replicas=(replace(replica(), replica=Replica(M, "sha256:" + "1" * 10**6)),)),
+        engine(replicas=(replace(replica(), replica=Replica(M, "sha256:\x9b31m")),)),
+        engine(replicas=(replace(replica(), replica=Replica(M, "sha256:1", facts="f" * 10**6)),)),
+        engine(replicas=(replace(replica(), replica=Replica(M, "sha256:1", called="\x1b[2J")),)),
+        engine(replicas=(replace(replica(), replica=Replica(M, "sha256:1", capabilities=MANY)),)),
     ],
 )
 def test_numbers_that_cannot_be_reckoned_with_are_dropped(bad: EngineState) -> None:
@@ -132,6 +140,18 @@ def test_numbers_that_cannot_be_reckoned_with_are_dropped(bad: EngineState) -> N
     ((kept, _),) = told.scheduler.nodes.documents(0.0)
     assert [one.engine for one in kept.engines if one.replicas] == ["sane"]
     assert told.arrives(ask("r"))
+
+
+@pytest.mark.parametrize("bad", ["v" * 10**6, "1.0\n2026 ERROR x", "\x1b[2J", "1\u202e0"])
+def test_a_kind_or_version_that_is_no_word_costs_nothing_but_itself(bad: str) -> None:
+    """It would be in each status, twice a second for each who watches."""
+    told = Told()
+    told.hears(replace(document(B), engines=(engine(kind=bad, version=bad),)))
+    ((kept, _),) = told.scheduler.nodes.documents(0.0)
+    assert [(one.kind, one.version, len(one.replicas)) for one in kept.engines] == [("", "", 1)]
+    told.hears(replace(document(B), sequence=9, engines=(engine(kind="vllm", version="0.6.3"),)))
+    ((kept, _),) = told.scheduler.nodes.documents(0.0)
+    assert [(one.kind, one.version) for one in kept.engines] == [("vllm", "0.6.3")]
 
 
 def test_the_most_slots_that_are_believed_are_kept() -> None:
