@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from pairproxy.metrics import PATIENCE_S, Metrics, expose
 from pairproxy.totals import Totals
 from tests.api.test_schema import ENGINE, NODE, REPORT, STATUS
 from tests.core.accounting.conversation import A, B, Told, refuse, served
+from tests.support.fake_engine import eventually
 from tests.support.running import run_async
 
 ROOT = Path(__file__).parent.parent
@@ -165,15 +167,7 @@ def test_a_scrape_does_not_wait_for_a_long_report(monkeypatch: pytest.MonkeyPatc
     """It answers with what is known of the last run; what is reckoned stands in a later one."""
     monkeypatch.setattr("pairproxy.metrics.PATIENCE_S", 0.01)
     assert PATIENCE_S < 5.0
-    release, made = threading.Event(), []
-
-    def last_run() -> Any:
-        def make() -> RunReport:
-            made.append(1)
-            release.wait(20.0)
-            return REPORT
-
-        return make
+    release, made, last_run = held_up()
 
     async def main() -> None:
         metrics = Metrics(lambda: STATUS, last_run)
@@ -191,21 +185,12 @@ def test_a_scrape_does_not_wait_for_a_long_report(monkeypatch: pytest.MonkeyPatc
 
 def test_several_scrapes_wait_for_one_report() -> None:
     """Two Prometheus servers, or one and a person: each is answered, and the report is made once."""
-    release, made = threading.Event(), []
-
-    def last_run() -> Any:
-        def make() -> RunReport:
-            made.append(1)
-            release.wait(20.0)
-            return REPORT
-
-        return make
+    release, made, last_run = held_up()
 
     async def main() -> None:
         metrics = Metrics(lambda: STATUS, last_run)
         scrapes = [asyncio.ensure_future(scraped(metrics)) for _ in range(3)]
-        while not made:
-            await asyncio.sleep(0)
+        await eventually(lambda: bool(made))
         release.set()
         for text in await asyncio.gather(*scrapes):
             assert f"pairproxy_run_efficiency {REPORT.efficiency}" in text
@@ -234,6 +219,19 @@ def test_a_run_that_cannot_be_reckoned_costs_nothing_else(caplog: pytest.LogCapt
 
     run_async(main())
     assert "ZeroDivisionError" in caplog.text
+
+
+def held_up() -> tuple[threading.Event, list[int], Callable[[], Callable[[], RunReport]]]:
+    """A report that is made once it is released; how often one was begun."""
+    release = threading.Event()
+    made: list[int] = []
+
+    def make() -> RunReport:
+        made.append(1)
+        release.wait(20.0)
+        return REPORT
+
+    return release, made, lambda: make
 
 
 async def scraped(metrics: Metrics) -> str:

@@ -20,7 +20,7 @@ from pairproxy.api.advice import Advice, AdviceReport, Lever
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.runs import Run, group_runs
-from pairproxy.core.accounting.works import Places
+from pairproxy.core.accounting.works import Places, holding
 from pairproxy.core.advice.evidence import Conclusion, Elsewhere, Evidence, Service
 from pairproxy.core.advice.gathering import MOST_REQUESTS, Known, gather, speed_against
 from pairproxy.core.advice.tree import advise
@@ -166,7 +166,7 @@ def _find(records: Sequence[RequestRecord], name: str | None) -> Run | None:
 
 def _known(run: Run, seen: _Seen) -> Known:
     models = {record.model for record in run.records}
-    places = {place: known for place, known in seen.places.items() if not models.isdisjoint(known[1])}
+    places = holding(seen.places, models)
     return Known(
         own=seen.own,
         policy=seen.policy,

@@ -8,7 +8,7 @@ from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.accounting.open_requests import OpenRequest
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.runs import Group, group_all
-from pairproxy.core.accounting.works import Places
+from pairproxy.core.accounting.works import Places, holding
 from pairproxy.core.documents import EngineState
 from pairproxy.core.models import BLOCK_TOKENS, ModelName, NodeId, Place, RequestId
 from pairproxy.core.prefixes import size_of
@@ -41,8 +41,7 @@ class Known:
 
     def places_of(self, models: Iterable[ModelName]) -> Places:
         """Those that could serve some of these models."""
-        wanted = frozenset(models)
-        return {place: known for place, known in self.places.items() if not wanted.isdisjoint(known[1])}
+        return holding(self.places, models)
 
 
 def look(scheduler: Scheduler, ledger: Ledger, at: float) -> Known:
@@ -70,14 +69,6 @@ def engines_of(scheduler: Scheduler, at: float) -> Engines:
         for state in document.engines:
             found[Place(document.node, state.engine)] = (state, None)
     return found
-
-
-def slots_of(places: Places) -> dict[NodeId, int]:
-    """The slots of each node."""
-    slots: dict[NodeId, int] = {}
-    for place, (count, _) in places.items():
-        slots[place.node] = slots.get(place.node, 0) + count
-    return slots
 
 
 def caches_of(engines: Engines) -> dict[Place, int]:

@@ -11,13 +11,14 @@ from typing import Protocol
 
 import msgspec
 
-from pairproxy.admin.moment import Known, caches_of, look, slots_of
+from pairproxy.admin.moment import Known, caches_of, look
 from pairproxy.api.reports import report_of
 from pairproxy.api.schema import Report
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.accounting.progress import Progress, progress_of
 from pairproxy.core.accounting.report import RunReport, report_run
 from pairproxy.core.accounting.runs import Group, Run, known_as
+from pairproxy.core.accounting.works import slots_of
 from pairproxy.core.models import NodeId, RequestId
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.core.whatif.alone import modelled_t1s

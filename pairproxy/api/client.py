@@ -130,17 +130,22 @@ def _ask(
         connection.close()
     if response.status != 200:
         raise error_of(response.status, answered) or gone
+    answer = decoded(answered, kind, gone)
+    if not is_of(answer, daemon.node):
+        raise gone
+    return answer
+
+
+def decoded(told: bytes, kind: type[T], gone: NoDaemon) -> T:
+    """What a daemon told. Raises ``gone`` for another program, PairproxyError for another version of ours."""
     try:
-        answer = msgspec.json.decode(answered, type=kind)
+        return msgspec.json.decode(told, type=kind)
     except msgspec.ValidationError:
         raise PairproxyError(
             "The daemon is of another version than this command. Restart it with `pairproxy up`."
         ) from None
     except msgspec.DecodeError:  # no JSON: another program got the port of a daemon that was killed
         raise gone from None
-    if not is_of(answer, daemon.node):
-        raise gone
-    return answer
 
 
 def error_of(status: int, body: bytes) -> PairproxyError | None:

@@ -16,9 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-import msgspec
-
-from pairproxy.api.client import ANSWER_BYTES, TIMEOUT_S, NoDaemon, error_of, read_daemon_file
+from pairproxy.api.client import ANSWER_BYTES, TIMEOUT_S, NoDaemon, decoded, error_of, read_daemon_file
 from pairproxy.api.schema import DaemonFile, Status
 from pairproxy.core.errors import PairproxyError
 
@@ -131,14 +129,7 @@ def _data_of(response: http.client.HTTPResponse, wanted: str) -> Iterator[bytes]
 
 def _status(data: bytes, node: str) -> Status:
     """Raises NoDaemon for another program, or another node; PairproxyError for another version of ours."""
-    try:
-        status = msgspec.json.decode(data, type=Status)
-    except msgspec.ValidationError:
-        raise PairproxyError(
-            "The daemon is of another version than this command. Restart it with `pairproxy up`."
-        ) from None
-    except msgspec.DecodeError:  # no JSON: another program got the port of a daemon that was killed
-        raise NoDaemon("Another program answers at the daemon's port.") from None
+    status = decoded(data, Status, NoDaemon("Another program answers at the daemon's port."))
     if status.node != node:
         raise NoDaemon("Another daemon answers at the port.")
     return status

@@ -1,5 +1,6 @@
-from pairproxy.admin.moment import caches_of, engines_of, look, slots_of
+from pairproxy.admin.moment import caches_of, engines_of, look
 from pairproxy.core.accounting.ledger import Ledger
+from pairproxy.core.accounting.works import slots_of
 from pairproxy.core.commands import Command
 from pairproxy.core.events import Event
 from pairproxy.core.models import ModelName, NodeId

@@ -7,17 +7,31 @@ The blocks of a prompt are equal pieces of its text, so a block is counted as an
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from pairproxy.core.accounting.bounds import provable_makespan
 from pairproxy.core.accounting.chains import size, think_s
 from pairproxy.core.accounting.records import RequestRecord
-from pairproxy.core.models import ModelName, Place, Rates
+from pairproxy.core.models import ModelName, NodeId, Place, Rates
 
 Places = Mapping[Place, tuple[int, Mapping[ModelName, Rates]]]
 """Each place with its slots, and its rates for every model it holds."""
+
+
+def holding(places: Places, models: Iterable[ModelName]) -> Places:
+    """Those that hold some of these models."""
+    wanted = frozenset(models)
+    return {place: known for place, known in places.items() if not wanted.isdisjoint(known[1])}
+
+
+def slots_of(places: Places) -> dict[NodeId, int]:
+    """The slots of each node."""
+    slots: Counter[NodeId] = Counter()
+    for place, (count, _) in places.items():
+        slots[place.node] += count
+    return dict(slots)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pairproxy.core.accounting.paces import cached_of
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.runs import Run
-from pairproxy.core.accounting.works import Places
+from pairproxy.core.accounting.works import Places, holding, slots_of
 from pairproxy.core.advice.evidence import (
     Elsewhere,
     Evidence,
@@ -186,11 +186,7 @@ def _shared_tokens(one: RecordedRequest) -> float:
 
 
 def _uses(run: Run, known: Known) -> list[NodeUse]:
-    slots: dict[NodeId, int] = {}
-    models = {one.model for one in run.records}
-    for place, (count, rates) in known.places.items():
-        if not models.isdisjoint(rates):
-            slots[place.node] = slots.get(place.node, 0) + count
+    slots = slots_of(holding(known.places, (one.model for one in run.records)))
     busy: dict[NodeId, float] = {}
     served: dict[NodeId, int] = {}
     for one in run.records:

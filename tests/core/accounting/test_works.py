@@ -3,8 +3,8 @@ import pytest
 from pairproxy.core.accounting.bounds import provable_makespan
 from pairproxy.core.accounting.chains import follows
 from pairproxy.core.accounting.records import RequestRecord
-from pairproxy.core.accounting.works import Work, lower_bounds, speeds_of, works_of
-from pairproxy.core.models import ModelName, Place, Rates
+from pairproxy.core.accounting.works import Work, holding, lower_bounds, slots_of, speeds_of, works_of
+from pairproxy.core.models import EngineId, ModelName, Place, Rates
 from tests.core.accounting.conversation import A, B, at, served
 
 MODEL = ModelName("m")
@@ -23,6 +23,18 @@ def work(
 ) -> Work:
     """A piece of work."""
     return Work(arrived, MODEL, read, write, after, think)
+
+
+def test_places_are_those_that_hold_a_model_and_slots_add_up() -> None:
+    """A node may have several engines; what holds nothing of it is no place for it."""
+    places = {
+        Place(A, EngineId("one")): (1, {MODEL: ONE}),
+        Place(A, EngineId("two")): (2, {MODEL: ONE}),
+        at(B): (4, {ModelName("other"): ONE}),
+    }
+    assert slots_of(places) == {A: 3, B: 4}
+    assert slots_of(holding(places, [MODEL])) == {A: 3}
+    assert holding(places, []) == {}
 
 
 def test_alone_it_takes_its_reading_and_its_writing() -> None:
