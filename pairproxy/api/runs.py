@@ -19,6 +19,7 @@ class RunSummary(msgspec.Struct, frozen=True):
     speedup: float | None
     efficiency: float | None
     output_tokens: int
+    request: str = ""  # one of it; GET /report?run= takes it for this very run, where several have its name
 
 
 class Runs(msgspec.Struct, frozen=True):

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 
 from pairproxy.core.events import EngineLost, EngineReported, Event, NodeForgotten, NodeLost, NodeReported
 from pairproxy.core.models import NodeId, Replica
+from pairproxy.core.nodes import usable
 
 MOST_NAMES = 20  # of models that one change names; more are counted
+NAME_CHARACTERS = 100  # of each; a longer name is cut
+MOST_IN_WINDOW = 60  # changes of one node in WINDOW_S: a node that flaps is seen to, and pushes out no others
+WINDOW_S = 60.0
 
 _Models = tuple[tuple[str, str], ...]
 """(name, identity) of each replica, in the order in which they were told."""
@@ -32,9 +36,20 @@ class Changes:
         self._own = own
         self._up: set[NodeId] = set()
         self._models: dict[tuple[NodeId, str], _Models] = {}  # (node, engine) -> what it has
+        self._windows: dict[NodeId, tuple[float, int]] = {}  # since when, how many
 
     def heard(self, event: Event, at_unix: float) -> list[NodeChange]:
-        """What an event changed; ``at_unix`` is now."""
+        """What an event changed; ``at_unix`` is now. What is too much of a node goes untold."""
+        found = self._found(event, at_unix)
+        if found and isinstance(event, NodeReported):
+            began, count = self._windows.get(event.document.node, (float("-inf"), 0))
+            if not 0.0 <= at_unix - began < WINDOW_S:
+                began, count = at_unix, 0
+            found = found[: max(MOST_IN_WINDOW - count, 0)]
+            self._windows[event.document.node] = began, count + len(found)
+        return found
+
+    def _found(self, event: Event, at_unix: float) -> list[NodeChange]:
         match event:
             case NodeReported():
                 return [NodeChange(at_unix, *one) for one in self._reported(event)]
@@ -42,6 +57,8 @@ class Changes:
                 what = "down" if isinstance(event, NodeLost) else "forgotten"
                 was_up = node in self._up
                 self._forget(node)
+                if isinstance(event, NodeForgotten):
+                    self._windows.pop(node, None)
                 return [NodeChange(at_unix, node, what)] if was_up or what == "forgotten" else []
             case EngineReported(_, report):
                 replicas = (replica for replica, _ in report.replicas)
@@ -54,7 +71,7 @@ class Changes:
                 return []
 
     def _reported(self, event: NodeReported) -> Iterator[tuple[NodeId, str, str]]:
-        document = event.document
+        document = usable(event.document)  # what others reckon with: a peer may say anything
         node = document.node
         if node not in self._up:
             self._up.add(node)
@@ -96,7 +113,7 @@ def _difference(engine: str, before: _Models, now: _Models) -> str:
     told: dict[str, object] = {"engine": engine}
     for word, names in groups.items():
         if names:
-            told[word] = names[:MOST_NAMES]
+            told[word] = [name[:NAME_CHARACTERS] for name in names[:MOST_NAMES]]
             if len(names) > MOST_NAMES:
                 told[f"{word}_more"] = len(names) - MOST_NAMES
     return json.dumps(told, ensure_ascii=False)

@@ -19,7 +19,7 @@ from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.accounting.runs import Run, group_runs, id_of
 from pairproxy.core.accounting.services import seen_slots
-from pairproxy.core.accounting.works import Places
+from pairproxy.core.accounting.works import Places, holding, slots_of
 from pairproxy.core.models import NodeId, RequestId
 from pairproxy.core.whatif.recording import Recording
 
@@ -43,6 +43,7 @@ class KeptRun:
 
     number: int  # of one of its requests: no other run has it
     run: Run
+    request: RequestId  # one of it, the same while it grows
     requests: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     output_tokens: int = 0
@@ -106,6 +107,7 @@ class KeptRun:
             speedup=None,
             efficiency=None,
             output_tokens=self.output_tokens,
+            request=self.request,
         )
         return summary if report is None else told_by(summary, report)
 
@@ -167,7 +169,8 @@ class RunBook:
             found = {self._run_of.get(mark.number, self._known.get(mark.number)) for mark, _ in marked}
             known = sorted(one for one in found if one is not None)
             number = known[0] if known else min(mark.number for mark, _ in marked)
-            kept = book.setdefault(number, KeptRun(number, run, changed_at=at, asked_at=at))
+            first = min(marked, key=lambda one: one[0].number)[1].id
+            kept = book.setdefault(number, KeptRun(number, run, first, changed_at=at, asked_at=at))
             for other in known[1:]:
                 self._merge(kept, book.pop(other, None), other)
                 merged[other] = number
@@ -235,10 +238,5 @@ class RunBook:
         if grown_at is None:
             return
         kept.changed_at = grown_at
-        models = {one.model for one in records}
-        slots: dict[NodeId, int] = {}
-        for place, (count, rates) in places.items():
-            if not models.isdisjoint(rates):
-                slots[place.node] = slots.get(place.node, 0) + count
-        services = [service for one in records for service in one.services()]
-        kept.slots = seen_slots(services, slots)
+        slots = slots_of(holding(places, (one.model for one in records)))
+        kept.slots = seen_slots([service for one in records for service in one.services()], slots)

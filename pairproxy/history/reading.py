@@ -33,6 +33,7 @@ MOST_REQUESTS = 10_000  # of one run in one report: a dozen megabytes of JSON; t
 PAGE = 500  # rows that are read in one transaction
 
 _RUN = "number, life, run, name, started_s, started_unix, summary, report, recording, names, requests_gone"
+_CALLED = ("name = ?", "run = ?", "number IN (SELECT in_run FROM requests WHERE request = ?)")
 _RunRow = tuple[
     int, int, str, str | None, float, float, str, str | None, bytes | None, str, int
 ]  # of _RUN; SQLite holds to no types, and on a disk that rots it may be anything
@@ -93,19 +94,17 @@ class Past:
             return int(row.fetchone()[0])
 
     def numbers(self, name: str) -> list[int]:
-        """The numbers of the runs of this name, or else with this id, the earliest first."""
+        """The numbers of the runs of this name, else with this id or request, the earliest first."""
         with self._opened() as connection:
-            for column in ("name", "run"):
-                found = connection.execute(
-                    f"SELECT number FROM runs WHERE {column} = ? ORDER BY number",  # noqa: S608 ours
-                    (name,),
-                ).fetchall()
+            for where in _CALLED:
+                statement = f"SELECT number FROM runs WHERE {where} ORDER BY number"  # noqa: S608 ours
+                found = connection.execute(statement, (name,)).fetchall()
                 if found:
                     return [number for (number,) in found]
         return []
 
     def report(self, name: str, *, with_recording: bool = False) -> Report | None:
-        """The last run of this name, or else with this id; None if there is none."""
+        """The last run of this name, else with this id or request; None if there is none."""
         numbers = self.numbers(name)
         return self.report_of(numbers[-1], with_recording=with_recording) if numbers else None
 

@@ -11,6 +11,7 @@ DAY_S = 86_400.0
 LOG_BYTES = 1024 * 1024  # the write-ahead log is taken into the file at this size, and shortened to it
 RESERVE_BYTES = 4 * 1024 * 1024  # of keep_bytes: for the log with the largest transaction, and its index
 FULL_PART, TRIMMED_PART = 0.95, 0.85  # of what is left: at the first it is trimmed, down to the second
+CHANGES_PART = 0.125  # of it for what became of nodes, which its peers say: runs are not to go for that
 PIECE = 500  # requests that go in one transaction: half a megabyte of pages
 PAGES = 256  # that are given back to the disk in one transaction
 LIMIT_DECISIONS = 4096  # requests, the last ones: of these it can be told why they ran where they did
@@ -51,6 +52,7 @@ class Trimming:
     def by_size(self, keep_bytes: int) -> None:
         """Let go of the oldest runs until all files together take up no more than ``keep_bytes``."""
         room = max(keep_bytes - RESERVE_BYTES, 0)
+        self._changes_within(int(room * CHANGES_PART))
         if self._used() > room * FULL_PART:
             while self._used() > room * TRIMMED_PART and self._drop_oldest():
                 pass
@@ -61,6 +63,14 @@ class Trimming:
             self._connection.execute(f"PRAGMA incremental_vacuum({PAGES})").fetchall()
             if self._pragma("page_count") >= before:  # a file that was not made by us
                 break
+
+    def _changes_within(self, room: int) -> None:
+        size = "SUM(64 + LENGTH(node) + LENGTH(CAST(detail AS BLOB)))"
+        while (self._one(f"SELECT {size} FROM changes") or 0) > room:  # noqa: S608 ours
+            self._connection.execute(
+                "DELETE FROM changes WHERE number IN (SELECT number FROM changes ORDER BY number LIMIT ?)",
+                (PIECE,),
+            )
 
     def leftovers(self) -> None:
         """Finish what a crash interrupted, and forget lives of which nothing is left but the last."""

@@ -45,6 +45,7 @@ def test_a_run_grows_and_keeps_its_number() -> None:
     assert found.grown == (first, told.book.runs[3])
     assert found.joined == {2: 1, 3: 3}
     summary = first.summary()
+    assert summary.request == "one"
     assert (summary.run, summary.name, summary.requests, summary.outcomes) == ("job", "job", 2, {"done": 2})
     assert (summary.started_unix, summary.makespan_s, summary.output_tokens) == (1001.0, 5.0, 200)
     assert (summary.nodes, summary.slots, summary.bound_waves, summary.speedup) == (2, 5, 2.0, None)

@@ -54,6 +54,21 @@ def test_a_run_comes_back_as_it_was_reported(path: Path) -> None:
     assert Past(path).report("never") is None
 
 
+def test_each_of_several_runs_of_a_name_can_be_asked_for(tmp_path: Path) -> None:
+    """By a request of it, which its line names; the name alone is the last one."""
+    for life in range(2):
+        store = Store(tmp_path / FILE, A, EPOCH)
+        store.write(grouped([served(f"{life}-{one}", 0.0, 0.0, 1.0, run="nightly") for one in range(3)]))
+        store.close()
+    past = Past(tmp_path / FILE)
+    assert [one.summary.request for one in past.runs(0.0, 9)] == ["1-0", "0-0"]
+    for asked, wanted in (("nightly", "1"), ("1-0", "1"), ("0-0", "0"), ("0-2", "0")):
+        report = past.report(asked)
+        assert report is not None
+        assert {told.request[0] for told in report.records} == {wanted}
+    assert past.report("2-0") is None
+
+
 def test_a_run_without_a_report_claims_no_speedup(path: Path) -> None:
     """Its nodes' speeds are not known."""
     report = Past(path).report("me")

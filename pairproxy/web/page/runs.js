@@ -27,11 +27,16 @@ export function runsView(state) {
 function list(state, shown) {
   const told = state.store.ask("/runs?limit=50");
   if (!told.value) return null; // this daemon keeps no history: there is the last run
+  const last = new Map(); // the last run of each name; an earlier one is asked for by a request of it
+  told.value.runs.forEach((run) => last.has(run.run) || last.set(run.run, run));
+  const earlier = told.value.runs.find((run) => run.request && run.request === state.argument);
+  const isShown = (run) => (earlier ? run === earlier : run.run === shown && last.get(run.run) === run);
+  const asked = (run) => (last.get(run.run) === run || !run.request ? run.run : run.request);
   const rows = told.value.runs.map((run) => ({
     key: `${run.run} ${run.started_unix}`,
-    attributes: { class: run.run === shown ? "shown" : null },
+    attributes: { class: isShown(run) ? "shown" : null },
     cells: [
-      h("a", { href: `#/runs/${encodeURIComponent(run.run)}`, "aria-current": run.run === shown ? "true" : null }, name(run.name ?? short(run.run))),
+      h("a", { href: `#/runs/${encodeURIComponent(asked(run))}`, "aria-current": isShown(run) ? "true" : null }, name(run.name ?? short(run.run))),
       when(run.started_unix),
       run.requests,
       outcomes(run.outcomes),
