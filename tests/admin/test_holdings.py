@@ -1,19 +1,14 @@
-from pathlib import Path
-
 import msgspec
 import pytest
 
 from pairproxy.admin.holdings import QUANTIZATION_CHARACTERS, KnownNode, holdings, is_named, look
-from pairproxy.config import Limits
 from pairproxy.core.catalogue import node_catalogue
 from pairproxy.core.documents import CatalogueEntry, EngineCatalogue
 from pairproxy.core.events import CatalogueReported, EngineLost
 from pairproxy.core.models import EngineId, ModelName, NodeId, Replica
 from pairproxy.core.rules import Rules
 from pairproxy.peers.book import PeerBook
-from pairproxy.security import tls
-from pairproxy.security.identity import Identity, load_or_create
-from pairproxy.security.peer_record import PeerRecord
+from pairproxy.security.identity import Identity
 from tests.admin.test_differences import M, engine, node, q
 from tests.core.told import GPU, A, Told, document
 
@@ -27,21 +22,6 @@ def tags(level: object, digest: str = "1" * 64) -> CatalogueEntry:
     """An entry of /api/tags."""
     text = msgspec.json.encode({"name": M, "digest": digest, "details": {"quantization_level": level}})
     return CatalogueEntry(M, tags=text.decode())
-
-
-@pytest.fixture
-def other(tmp_path: Path) -> Identity:
-    """A peer's identity."""
-    return load_or_create(tmp_path / "other")
-
-
-@pytest.fixture
-def book(tmp_path: Path, other: Identity) -> PeerBook:
-    """One paired peer."""
-    own = load_or_create(tmp_path / "own")
-    book = PeerBook(lambda _: None, lambda: 0.0, lambda der: tls.client_context(own, der), Limits())
-    book.add(PeerRecord(other.device_id, "bert", other.certificate, True, True))
-    return book
 
 
 def test_it_sees_this_node_and_each_peer(book: PeerBook, other: Identity) -> None:

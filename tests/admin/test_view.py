@@ -1,18 +1,13 @@
-from pathlib import Path
-
 import pytest
 
 from pairproxy.admin.view import View
-from pairproxy.config import Limits
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.accounting.throughput import Throughput
 from pairproxy.core.commands import Command
 from pairproxy.core.events import DrainStarted, EngineLost, EngineReported, Event
 from pairproxy.core.models import ModelName, NodeId
 from pairproxy.peers.book import PeerBook
-from pairproxy.security import tls
-from pairproxy.security.identity import Identity, load_or_create
-from pairproxy.security.peer_record import PeerRecord
+from pairproxy.security.identity import Identity
 from tests.core.told import FAST, GPU, SLOW, A, M, Told, ask, document, report
 
 
@@ -42,23 +37,6 @@ class Recorded(Told):
         self.ledger.record(event, commands)
         self.throughput.record(event, commands)
         return commands
-
-
-@pytest.fixture
-def other(tmp_path: Path) -> Identity:
-    """A peer's identity."""
-    return load_or_create(tmp_path / "other")
-
-
-@pytest.fixture
-def book(tmp_path: Path, other: Identity) -> PeerBook:
-    """One paired peer, found at an address, and a stranger."""
-    own = load_or_create(tmp_path / "own")
-    book = PeerBook(lambda _: None, lambda: 0.0, lambda der: tls.client_context(own, der), Limits())
-    book.add(PeerRecord(other.device_id, "bert", other.certificate, True, True))
-    book.hint(other.device_id[:8], "10.0.0.7", 11634, "mdns")
-    book.hint("STRANGER", "10.0.0.66", 1, "mdns")
-    return book
 
 
 def test_a_fresh_node_shows_itself_and_its_paired_peers(book: PeerBook, other: Identity) -> None:

@@ -33,6 +33,7 @@ EVIL = (
     "'\"><svg/onload=alert(1)>",
 )
 MODEL = "m:1"
+VIEWS = ("", "runs", "models", "pairing", "requests/00000001")  # of the page: what stands behind the #
 
 
 def name_of(node: int, *, is_evil: bool) -> str:

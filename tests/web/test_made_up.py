@@ -1,8 +1,7 @@
-"""The page in a real browser, before made-up names that lie, large runs, small screens, other sites."""
+"""The page in a real browser, before made-up names that lie, large runs, other sites."""
 
 import functools
 import http.server
-import itertools
 import logging
 import re
 import threading
@@ -11,78 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from pairproxy.cli import explain
-from pairproxy.core.accounting.losses import IN_WORDS
-from pairproxy.drawing.palette import DARK, LIGHT, MEANINGS
-from pairproxy.tui.nodes import FOUND_BY
-from pairproxy.web.serving import read_page
 from tests.support.browser import watched
 from tests.support.daemons import until
-from tests.web.made_up import EVIL, evil, going_on, large, status
-from tests.web.showing import Facts, shown
-
-VIEWS = ("", "runs", "models", "pairing", "requests/00000001")
-COLOUR = re.compile(r"--([a-z]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)")
-CSS = read_page()["/page/page.css"].decode()
-
-
-def palettes() -> dict[str, dict[str, str]]:
-    """The colours of the style sheet, by day and by night."""
-    found = COLOUR.findall(CSS)
-    return {"light": {name: day for name, day, _ in found}, "dark": {name: night for name, _, night in found}}
-
-
-def luminance(colour: str) -> float:
-    """WCAG 2.2, relative luminance."""
-    parts = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
-    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(one: str, other: str) -> float:
-    """WCAG 2.2, from 1 to 21."""
-    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_text_and_pictures_can_be_read(theme: str) -> None:
-    """Text has a contrast of 4.5 with what is behind it (WCAG AA), what is drawn one of 3."""
-    colours = palettes()[theme]
-    for behind in ("back", "panel"):
-        for text in ("text", "muted", "link", "good", "bad"):
-            assert contrast(colours[text], colours[behind]) >= 4.5, (text, behind)
-    for drawn in ("waiting", "load", "prefill", "decode", "failed", "bound"):
-        assert contrast(colours[drawn], colours["back"]) >= 3, drawn
-    assert contrast(colours["back"], colours["bad"]) >= 4.5  # the line that says that no daemon answers
-    assert contrast(colours["back"], colours["decode"]) >= 4.5  # numbers on bars
-
-
-def test_the_colours_are_those_of_all_pictures() -> None:
-    """What waits, reads and writes has the same colour here as in the pictures of `pairproxy report`."""
-    for theme, palette in (("light", LIGHT), ("dark", DARK)):
-        colours = palettes()[theme]
-        for name in ("waiting", "load", "prefill", "decode", "failed", "bound", "muted"):
-            assert colours[name] == getattr(palette, name), (theme, name)
-        assert (colours["back"], colours["text"]) == (palette.background, palette.ink)
-
-
-def spoken(script: str, name: str) -> dict[str, str]:
-    """A table of words in a file of the page."""
-    text = read_page()[f"/page/{script}.js"].decode()
-    (body,) = re.findall(rf"const {name} = \{{(.*?)\}};", text, flags=re.DOTALL)
-    return dict(re.findall(r"(\w+): \"([^\"]*)\"", body))
-
-
-def test_the_words_are_those_of_all_faces() -> None:
-    """What a bar shows, where time went, what a price means and how a peer was found: one wording."""
-    assert spoken("timeline", "WORDS") == {kind: words for kind, words in MEANINGS.items() if kind != "bound"}
-    assert spoken("runs", "LOSSES") == IN_WORDS
-    assert spoken("request", "MEANINGS") == explain.MEANINGS
-    assert {found: f"via {by}" for found, by in spoken("pairing", "FOUND_BY").items()} == FOUND_BY
+from tests.web.made_up import EVIL, VIEWS, evil, going_on, large, status
+from tests.web.showing import shown
 
 
 @pytest.mark.slow
@@ -147,88 +80,6 @@ SCROLLED = """async () => {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [360, 1920])
-def test_nothing_is_wider_than_the_screen(browser: Any, width: int) -> None:
-    """On a telephone and on a large screen only tables and the timeline scroll sideways, by themselves."""
-    with shown(large(300)) as url, watched(browser, viewport={"width": width, "height": 800}) as page:
-        for view in VIEWS:
-            page.goto(f"{url}#/{view}")
-            page.locator("main > :nth-child(2)").wait_for()
-            page.wait_for_function("() => !document.querySelector('main').textContent.includes('Asking for')")
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, view
-            small = page.evaluate(SMALL)
-            assert not small, f"{view}: too small to be hit with a finger: {small}"
-
-
-SMALL = """() => [...document.querySelectorAll("button, nav a, summary")]
-  .filter(one => one.getBoundingClientRect().height < 24).map(one => one.textContent)"""  # WCAG 2.2, 2.5.8
-
-
-@pytest.mark.slow
-def test_a_screen_reader_finds_its_way(browser: Any) -> None:
-    """Language, title, landmarks, headings in order, a name for all that can be used, headings of tables."""
-    with shown(large(50)) as url, watched(browser) as page:
-        for view in VIEWS:
-            page.goto(f"{url}#/{view}")
-            page.locator("main > :nth-child(2)").wait_for()
-            page.wait_for_function("() => !document.querySelector('main').textContent.includes('Asking for')")
-            assert page.evaluate("document.documentElement.lang") == "en"
-            assert page.title().endswith("pairproxy on node00")
-            assert page.evaluate(UNNAMED) == [], view
-            levels = page.evaluate(
-                "[...document.querySelectorAll('h1,h2,h3')].map(one => Number(one.tagName[1]))"
-            )
-            assert levels[0] == 1
-            assert levels.count(1) == 1
-            assert all(after - before <= 1 for before, after in itertools.pairwise(levels)), levels
-            assert [page.locator(one).count() for one in ("main", "header", "nav")] == [1, 1, 1]
-            assert page.evaluate("[...document.querySelectorAll('th')].every(one => one.scope)")
-            ids = page.evaluate("[...document.querySelectorAll('[id]')].map(one => one.id)")
-            assert len(ids) == len(set(ids))
-            assert page.locator("[aria-live=polite]").first.count() == 1
-
-
-UNNAMED = """() => [...document.querySelectorAll(
-    "a, button, canvas, summary, [tabindex='0'], [role=progressbar]")]
-  .filter(one => !(one.getAttribute("aria-label") ?? one.textContent).trim()).map(one => one.outerHTML)"""
-
-
-@pytest.mark.slow
-def test_what_is_focused_stays_so_while_all_moves(browser: Any) -> None:
-    """A row that is read or about to be opened is the same one after the next statuses."""
-    facts = Facts(status(3, 2, 4), large(20, 3, 2).reported)
-    facts.documents = large(20, 3, 2).documents
-    with shown(facts) as url, watched(browser) as page:
-        page.goto(url)
-        link = page.get_by_role("link", name="00000003", exact=True)
-        link.focus()
-        facts.told = status(3, 2, 6)
-        page.get_by_text("Running: 6").wait_for()
-        assert page.evaluate("document.activeElement.textContent") == "00000003"
-        facts.told = status(3, 2, 4)
-        page.get_by_text("Running: 4").wait_for()
-        assert page.evaluate("document.activeElement.textContent") == "00000003"
-        facts.told = msgspec.structs.replace(facts.told, running=facts.told.running[::-1])
-        page.locator("section[aria-labelledby=h-listed] tbody a").first.get_by_text("00000003").wait_for()
-        assert page.evaluate("document.activeElement.textContent") == "00000003"
-
-
-@pytest.mark.slow
-def test_the_timeline_keeps_the_focus_when_its_run_ends(browser: Any) -> None:
-    """Who goes from bar to bar, zoomed, is not thrown out of it."""
-    facts = large(20, 3, 2)
-    facts.told = going_on("large", 4)
-    with shown(facts) as url, watched(browser) as page:
-        page.goto(url)
-        page.locator("section[aria-labelledby=h-current] canvas").focus()
-        page.keyboard.press("+")
-        facts.told = status(3, 2)
-        page.locator("section[aria-labelledby=h-last] canvas").wait_for()
-        assert page.evaluate("document.activeElement.tagName") == "CANVAS"
-        assert page.locator("canvas").evaluate("node => node.closest('.plot').pagePlot.zoom") == 2
-
-
-@pytest.mark.slow
 def test_who_finds_no_place_among_the_watchers_asks_again_and_again(browser: Any) -> None:
     """Without the stream the page still moves, and says how often."""
     facts = large(20, 3, 2)
@@ -240,17 +91,6 @@ def test_who_finds_no_place_among_the_watchers_asks_again_and_again(browser: Any
         facts.told = status(2, 2)
         page.locator(".card").nth(2).wait_for(state="detached")
         context.close()
-
-
-@pytest.mark.slow
-def test_motion_is_only_for_those_who_want_it(browser: Any) -> None:
-    """Nothing moves by itself where the system says so."""
-    for wish, expected in (("reduce", True), ("no-preference", False)):
-        with shown(large(20, 3, 2)) as url, watched(browser, reduced_motion=wish) as page:
-            page.goto(url)
-            page.locator(".cell").first.wait_for()
-            moves = page.locator(".cell").first.evaluate("one => getComputedStyle(one).transitionDuration")
-            assert (moves in ("", "0s")) is expected, moves
 
 
 @pytest.mark.slow
