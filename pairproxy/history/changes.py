@@ -41,13 +41,14 @@ class Changes:
     def heard(self, event: Event, at_unix: float) -> list[NodeChange]:
         """What an event changed; ``at_unix`` is now. What is too much of a node goes untold."""
         found = self._found(event, at_unix)
-        if found and isinstance(event, NodeReported):
-            began, count = self._windows.get(event.document.node, (float("-inf"), 0))
-            if not 0.0 <= at_unix - began < WINDOW_S:
-                began, count = at_unix, 0
-            found = found[: max(MOST_IN_WINDOW - count, 0)]
-            self._windows[event.document.node] = began, count + len(found)
-        return found
+        if not found or isinstance(event, NodeForgotten):
+            return found
+        began, count = self._windows.get(found[0].node, (float("-inf"), 0))
+        if not 0.0 <= at_unix - began < WINDOW_S:
+            began, count = at_unix, 0
+        told = found[: MOST_IN_WINDOW - count]
+        self._windows[found[0].node] = began, count + len(told)
+        return told
 
     def _found(self, event: Event, at_unix: float) -> list[NodeChange]:
         match event:

@@ -65,12 +65,12 @@ class Trimming:
                 break
 
     def _changes_within(self, room: int) -> None:
-        size = "SUM(64 + LENGTH(node) + LENGTH(CAST(detail AS BLOB)))"
-        while (self._one(f"SELECT {size} FROM changes") or 0) > room:  # noqa: S608 ours
-            self._connection.execute(
-                "DELETE FROM changes WHERE number IN (SELECT number FROM changes ORDER BY number LIMIT ?)",
-                (PIECE,),
-            )
+        self._connection.execute(
+            "DELETE FROM changes WHERE number IN (SELECT number FROM (SELECT number, SUM(64 + LENGTH(node)"
+            " + LENGTH(CAST(detail AS BLOB))) OVER (ORDER BY number DESC) AS bytes FROM changes)"
+            " WHERE bytes > ?)",
+            (room,),
+        )
 
     def leftovers(self) -> None:
         """Finish what a crash interrupted, and forget lives of which nothing is left but the last."""

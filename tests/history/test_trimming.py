@@ -96,6 +96,19 @@ def test_the_oldest_decisions_and_changes_go(tmp_path: Path, monkeypatch: pytest
     assert [one.at_unix - EPOCH for one in Past(store.path).changes(0.0)] == [3.0, 4.0]
 
 
+def test_what_peers_say_pushes_out_no_run(tmp_path: Path) -> None:
+    """What became of nodes has a part of the file, and the oldest of it goes."""
+    store = filled(tmp_path, *(job(f"run{one}", 100, one * 10.0) for one in range(5)))
+    store.write(Batch(changes=[NodeChange(EPOCH + at, B, "models", "x" * 9000) for at in range(900)]))
+    store.trim(90, KEEP, EPOCH)
+    assert len(kept(store.path)) == 5
+    changes = Past(store.path).changes(0.0)
+    assert changes[-1].at_unix == EPOCH + 899
+    assert len(changes) * 9000 <= KEEP - RESERVE_BYTES
+    store.close()
+    assert size_of(store.path) <= KEEP
+
+
 def test_a_crash_in_the_middle_leaves_no_half_of_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
