@@ -6,7 +6,7 @@ import pytest
 
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.errors import NodeGone, QueueFull
-from pairproxy.core.models import ModelName, NodeId, Outcome
+from pairproxy.core.models import ModelName, NodeId, Outcome, RequestId
 from pairproxy.logs import TextFormatter
 from pairproxy.request_log import LIMIT_LINES, WINDOW_S, RequestLog
 from tests.core.accounting.conversation import A, B, Told, dispatch, refuse, served
@@ -88,9 +88,13 @@ def test_a_storm_does_not_fill_the_disk(caplog: pytest.LogCaptureFixture) -> Non
     """Beyond a number of lines in some seconds requests are counted; the log says so."""
     many = [served(f"r{n}", 0.0, 0.0, 100.0, A, outcome=Outcome.ERROR) for n in range(LIMIT_LINES + 50)]
     later = served("later", 0.0, 0.0, 100.0 + WINDOW_S, A)
-    told = lines(caplog, *many, later)
+    again = [replace(later, id=RequestId(f"again{n}")) for n in range(LIMIT_LINES + 19)]
+    last = served("last", 0.0, 0.0, 100.0 + 2 * WINDOW_S, A)
+    told = lines(caplog, *many, later, *again, last)
     assert len([one for one in told if re.match(r"request=r\d+ ", one)]) == LIMIT_LINES
     assert told[LIMIT_LINES].startswith(f"more than {LIMIT_LINES} requests ended within 10 s")
     assert told[LIMIT_LINES + 1] == "50 more requests ended, too many for a line each"
     assert told[LIMIT_LINES + 2].startswith("request=later ")
-    assert len(told) == LIMIT_LINES + 3
+    assert told[-3].startswith(f"more than {LIMIT_LINES} requests ended within 10 s")
+    assert told[-2] == "20 more requests ended, too many for a line each"
+    assert len(told) == 2 * LIMIT_LINES + 5

@@ -4,7 +4,17 @@ from itertools import pairwise
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.errors import QueueFull
 from pairproxy.core.models import ModelName, NodeId, Outcome
-from pairproxy.totals import BUCKETS, LAST_PROMPTS, MOST_MODELS, MOST_NODES, OTHER, Histogram, Totals, label
+from pairproxy.totals import (
+    BUCKETS,
+    LAST_PROMPTS,
+    MOST_MODELS,
+    MOST_NODES,
+    MOST_SERIES,
+    OTHER,
+    Histogram,
+    Totals,
+    label,
+)
 from tests.core.accounting.conversation import A, B, Told, refuse, served
 
 HERE_A, HERE_B = "a-", "b-"
@@ -83,6 +93,12 @@ def test_the_hit_ratio_follows_the_last_prompts() -> None:
     assert dict(totals.hit_ratios()) == {HERE_A: 0.75}
 
 
+def test_a_ratio_is_never_above_one() -> None:
+    """An engine may say that its cache held more than the prompt has."""
+    totals = totals_of(served("0", 0.0, 0.0, 1.0, A, prompt=100, cached=150))
+    assert dict(totals.hit_ratios()) == {HERE_A: 1.0}
+
+
 def test_labels_are_bounded() -> None:
     """Models and nodes beyond the bounds are counted together, and none is lost."""
     totals = Totals()
@@ -94,6 +110,18 @@ def test_labels_are_bounded() -> None:
     assert len({model for model, *_ in totals.requests}) == MOST_MODELS + 1
     assert len({node for _, node, *_ in totals.requests}) == MOST_NODES + 1
     assert OTHER in {model for model, *_ in totals.requests}
+
+
+def test_series_are_bounded_however_labels_meet() -> None:
+    """Each model at each node would be thousands; what is new beyond the bound is counted together."""
+    totals = Totals()
+    for model in range(MOST_MODELS):
+        for node in range(MOST_NODES):
+            record = served("r", 0.0, 0.0, 1.0, NodeId(f"{node:03}node"))
+            totals.hear(replace(record, model=ModelName(f"model-{model}")))
+    assert sum(totals.requests.values()) == MOST_MODELS * MOST_NODES
+    assert len(totals.requests) == MOST_SERIES + 1
+    assert totals.requests[OTHER, OTHER, "done", "here"] == MOST_MODELS * MOST_NODES - MOST_SERIES
 
 
 def test_a_label_can_be_shown() -> None:

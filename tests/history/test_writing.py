@@ -1,25 +1,20 @@
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 
-from pairproxy.config import HistorySettings
 from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.accounting.runs import Run
 from pairproxy.core.events import NodeLost, NodeReported
-from pairproxy.core.models import RequestId
 from pairproxy.core.whatif.recording import Recording
 from pairproxy.history.changes import NodeChange
 from pairproxy.history.keeping import QUIET_S
 from pairproxy.history.pending import BATCH
 from pairproxy.history.reading import Past
 from pairproxy.history.store import Batch
-from pairproxy.history.trimming import files_of
 from pairproxy.history.writing import PAUSE_TIMES, SETTLE_S
 from tests.core.accounting.conversation import A, B, served
 from tests.core.told import document
 from tests.history.kept import EPOCH, Kept, job, requests
 from tests.history.test_changes import engine, replica
-from tests.support.fake_engine import eventually
 from tests.support.running import run_async
 
 
@@ -72,66 +67,6 @@ def test_many_at_once_are_written_in_pieces(kept: Kept) -> None:
         assert len(requests(kept.history.path)) == 2 * BATCH + 3
         (run,) = Past(kept.history.path).runs(0.0, 9)
         assert run.summary.requests == 2 * BATCH + 3
-
-    run_async(main())
-
-
-def test_no_days_are_no_file(tmp_path: Path) -> None:
-    """And what was there is removed."""
-    kept = Kept(tmp_path)
-
-    async def main() -> None:
-        kept.end(*job(1))
-        await kept.history.flush()
-        await kept.history.close()
-        kept.settings = HistorySettings(keep_days=0)
-        kept.history = kept.begin()
-        task = asyncio.create_task(kept.history.run())
-        kept.end(*job(1))
-        await eventually(lambda: not kept.history.path.exists())
-        await kept.history.flush()
-        task.cancel()
-        await kept.history.close()
-        assert not any(file.exists() for file in files_of(kept.history.path))
-        assert [one.run for one in (await kept.history.runs(0.0, 9)).runs] == ["job"]
-
-    run_async(main())
-
-
-def test_it_is_turned_off_and_on_while_it_runs(kept: Kept) -> None:
-    """By the settings that are read anew: off, what was there is removed at once; on, what ends is kept."""
-
-    async def main() -> None:
-        task = asyncio.create_task(kept.history.run())
-        kept.end(*job(1))
-        await kept.history.flush()
-        assert requests(kept.history.path) == ["job0"]
-        kept.history.follow_settings(HistorySettings(keep_days=0))
-        await eventually(lambda: not any(file.exists() for file in files_of(kept.history.path)))
-        kept.end(*job(1, 10.0, "unseen"))
-        await kept.history.flush()
-        assert not kept.history.path.exists()
-        kept.history.follow_settings(HistorySettings())
-        kept.end(*job(1, 20.0, "later"))
-        await kept.history.flush()
-        assert requests(kept.history.path) == ["later0"]
-        task.cancel()
-        await kept.history.close()
-
-    run_async(main())
-
-
-def test_what_is_kept_while_nothing_is_written_knows_its_runs(tmp_path: Path) -> None:
-    """Also without a file a run is known by one id, though memory lets go of how it began."""
-    kept = Kept(tmp_path, HistorySettings(keep_days=0))
-
-    async def main() -> None:
-        for one in range(6):
-            kept.end(served(f"r{one}", one, one, one + 1.0))
-        await kept.history.flush()
-        assert kept.history.id_of(RequestId("r0")) is None
-        del kept.records[:3]
-        assert kept.history.id_of(RequestId("r3")) == "r0"
 
     run_async(main())
 
@@ -235,21 +170,6 @@ def test_an_idle_history_waits_for_nothing(kept: Kept) -> None:
         await task
 
     asyncio.run(main())
-
-
-def test_it_is_trimmed_while_it_runs(kept: Kept) -> None:
-    """By the settings in force, which may change."""
-
-    async def main() -> None:
-        kept.end(*job(1))
-        await kept.history.flush()
-        kept.history.follow_settings(HistorySettings(keep_days=1))
-        kept.at += 2 * 86_400.0
-        kept.end(*job(1, kept.at, "new"))
-        await kept.history.flush()
-        assert requests(kept.history.path) == ["new0"]
-
-    run_async(main())
 
 
 def test_reports_are_not_made_all_the_time(kept: Kept) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairproxy.core.accounting.throughput import MOST_NODES, RECENT_S, Throughput
+from pairproxy.core.accounting.throughput import MOST_NODES, MOST_WRITING, RECENT_S, Throughput
 from pairproxy.core.commands import Command
 from pairproxy.core.errors import BrokenReply, QueueFull
 from pairproxy.core.events import (
@@ -175,6 +175,30 @@ def test_nothing_is_kept_of_what_is_over() -> None:
     told.throughput.record(AttemptFailed(1.0, AttemptId(RequestId("failed"), 1), BrokenReply("b")), [])
     told.ended(1.0, "ended", 1)
     assert told.throughput._writing == {}
+
+
+def test_seconds_that_are_over_are_let_go_of() -> None:
+    """A node that writes for days has a minute of it in memory."""
+    told = Told()
+    for number in range(10 * RECENT_S):
+        told.sent(number, f"r{number}")
+        told.ended(number + 1.0, f"r{number}", 5)
+    (kept,) = told.throughput._seconds.values()
+    assert len(kept) <= RECENT_S + 2
+    assert told.recent(10.0 * RECENT_S) == [5.0] * RECENT_S
+
+
+def test_only_so_many_attempts_are_followed() -> None:
+    """Were there ever more, the first ones are told of, and the others again when those have ended."""
+    told = Told()
+    for number in range(MOST_WRITING + 1):
+        told.sent(0.0, f"r{number}")
+    assert len(told.throughput._writing) == MOST_WRITING
+    told.ended(1.0, "r0", 5)
+    told.sent(1.0, "late")
+    assert len(told.throughput._writing) == MOST_WRITING
+    told.ended(2.0, "late", 3)
+    assert told.recent(2.0) == [5.0, 3.0]
 
 
 def test_only_so_many_nodes_are_kept() -> None:

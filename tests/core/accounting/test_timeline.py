@@ -41,18 +41,19 @@ def test_a_request_is_a_bar_that_waits_reads_and_writes() -> None:
 
 
 def test_what_overlaps_takes_lanes_of_its_own_and_the_lowest_free_one_is_used_again() -> None:
-    """Two at once at A, one at B, then a third at A when the first of A's lanes is free: wave 2 of it."""
+    """Two at once at A, one at B, then one at A when its first lane is free, and one when both are."""
     timeline = laid(
         served("u", 100.0, 100.0, 104.0, A),
         served("v", 100.0, 100.0, 109.0, A),
         served("w", 100.0, 100.0, 103.0, B),
         served("x", 100.0, 104.0, 108.0, A),
+        served("y", 100.0, 110.0, 112.0, A),
     )
     assert timeline.lanes == (Lane(A, ENGINE, 1), Lane(A, ENGINE, 2), Lane(B, ENGINE, 1))
     assert [(bar.request, bar.lane, bar.wave) for bar in timeline.bars] == [
-        ("u", 0, 1), ("v", 1, 1), ("w", 2, 1), ("x", 0, 2),
+        ("u", 0, 1), ("v", 1, 1), ("w", 2, 1), ("x", 0, 2), ("y", 0, 3),
     ]  # fmt: skip
-    assert timeline.waves == 2
+    assert timeline.waves == 3
 
 
 def test_an_end_that_is_heard_late_opens_no_lane() -> None:
