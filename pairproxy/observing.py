@@ -112,7 +112,8 @@ class Observing:
     ) -> AdminPort:
         """The admin port, not yet listening. ``client_ports``: engine -> port."""
         self._view.client_ports = client_ports
-        return AdminPort(self._view, limits, gate, token, changes, self._pages())
+        past = self._view.past_explanation
+        return AdminPort(self._view, limits, gate, token, changes, self._pages(), past)
 
     def _pages(self) -> dict[str, Page]:
         """What there is to look at beside the view's own paths, one line each."""

@@ -31,7 +31,7 @@ def find(ledger: Ledger, wanted: str) -> RequestRecord | OpenRequest:
         raise BadRequest(f"Several requests begin with {wanted!r}. Give more of the id; {WHERE}")
     if begun:
         return begun[-1]
-    raise NotRemembered(f"No request by this id is in the daemon's memory. {WHERE}")
+    raise NotRemembered(f"No request by this id is in the daemon's memory or history. {WHERE}")
 
 
 def explain(found: RequestRecord | OpenRequest, names: Mapping[str, str], at: float) -> Explanation:

@@ -23,6 +23,7 @@ from pairproxy.core.models import NodeId, RequestId
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.core.whatif.alone import modelled_t1s
 from pairproxy.core.whatif.recording import Recording, record
+from pairproxy.history.reading import Past as Disk
 
 PAUSE_TIMES = 100.0  # as long as a report took nobody who only watches makes another: a hundredth of a core
 MOST_MODELLED = 1000  # requests of a run; a larger one has no modelled T1, which would take many seconds
@@ -35,6 +36,10 @@ class Past(Protocol):
     @property
     def problem(self) -> str | None:
         """Why it is not written now."""
+
+    @property
+    def disk(self) -> Disk:
+        """What is on disk of it. Raises StoreError."""
 
     def id_of(self, request: RequestId) -> str | None:
         """The id of the run that a request is of, if that began before what memory holds; else None."""

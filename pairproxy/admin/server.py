@@ -66,10 +66,11 @@ class AdminPort(Port):
         token: str,
         changes: Mapping[str, Change],
         pages: Mapping[str, Page] = MappingProxyType({}),
+        past: Callable[[str], Explanation | None] = lambda _: None,
     ) -> None:
         """``changes`` is what can be changed: path -> who does it, for those who show ``token``.
 
-        ``pages``: path -> who answers it.
+        ``pages``: path -> who answers it. ``past`` explains, in a thread, what memory no longer holds.
         """
         super().__init__(self._handle, limits)
         self._view = view
@@ -78,6 +79,7 @@ class AdminPort(Port):
         self._token = token.encode()
         self._changes = changes
         self._pages = pages
+        self._past = past
         self._changing = asyncio.Lock()
         self._one_at_a_time = asyncio.Lock()
 
@@ -118,7 +120,7 @@ class AdminPort(Port):
             case ["", "report"]:
                 return await self._report(request)
             case ["", "requests", *wanted]:
-                return answer(self._view.explanation("/".join(wanted)))
+                return await self._explanation("/".join(wanted))
             case ["", "health"]:
                 return answer({"status": "ok"})
             case ["", "ready"]:
@@ -145,6 +147,15 @@ class AdminPort(Port):
                 " `pairproxy report --all` lists those there are."
             )
         return answer(msgspec.Raw(document))
+
+    async def _explanation(self, request: str) -> web.StreamResponse:
+        try:
+            return answer(self._view.explanation(request))
+        except NotRemembered:
+            found = await self._reckoned(lambda: self._past(request)) if request else None
+            if found is None:
+                raise
+            return answer(found)
 
     async def _reckoned(self, make: Callable[[], T]) -> T:
         async with self._one_at_a_time:

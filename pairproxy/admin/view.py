@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from pairproxy import __version__
-from pairproxy.admin.explaining import explain, find
+from pairproxy.admin.explaining import LAST, explain, find
 from pairproxy.admin.reporting import Past, Reports, Watched
 from pairproxy.api.limiting import what_limits
 from pairproxy.api.schema import (
@@ -26,6 +26,7 @@ from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.accounting.runs import Run
 from pairproxy.core.accounting.throughput import Throughput
 from pairproxy.core.documents import EngineState
+from pairproxy.core.errors import StoreError
 from pairproxy.core.models import NodeId, Outcome, Place, RequestId
 from pairproxy.core.replicas import differing
 from pairproxy.core.running import Running
@@ -148,6 +149,20 @@ class View:
     def explanation(self, request: str) -> Explanation:
         """GET /requests/ID. Raises NotRemembered, BadRequest."""
         return explain(find(self._ledger, request), self.names(), self._now())
+
+    def past_explanation(self, request: str) -> Explanation | None:
+        """The same of a request that memory no longer holds, for a thread; None: it is not kept either."""
+        if self._past is None:
+            return None
+        try:
+            found = self._past.disk.request(None if request == LAST else request)
+            names = {} if found is None else self._past.disk.names()
+        except StoreError:
+            return None
+        if found is None:
+            return None
+        age_s = max(wall() - found.ended_unix, 0.0)
+        return explain(found.record, {**names, **self.names()}, found.record.ended_at + age_s)
 
     def name_of(self, node: NodeId) -> str:
         """A node's name for people; that of one which is not paired any more is its short id."""

@@ -30,6 +30,7 @@ from pairproxy.history.rows import COLUMNS, LATEST_UNIX, decision_of, lenient, r
 
 BUSY_S = 2.0  # for who writes
 MOST_REQUESTS = 10_000  # of one run in one report: a dozen megabytes of JSON; the last ones
+WHOLE_ID = 32  # characters of an id of ours
 PAGE = 500  # rows that are read in one transaction
 
 _RUN = "number, life, run, name, started_s, started_unix, summary, report, recording, names, requests_gone"
@@ -141,6 +142,21 @@ class Past:
         where, values = ("ended_unix >= ?", [since_unix]) if run is None else ("in_run = ?", [run])
         for page in self._pages(where, values):
             yield from page
+
+    def request(self, wanted: str | None) -> StoredRequest | None:
+        """The request of this id, or the one whose id begins so; None: the last of this node's own.
+
+        None if there is none, or several begin so.
+        """
+        where: str = "origin IS NULL"
+        values: list[Any] = []
+        if wanted is not None:
+            where, values = "request = ?", [wanted]
+            if len(wanted) < WHOLE_ID:
+                where, values = "request >= ? AND request < ?", [wanted, f"{wanted}\U0010ffff"]
+        for page in self._pages(where, values, is_backwards=True):
+            return page[0] if page and (wanted is None or len({one.record.id for one in page}) == 1) else None
+        return None
 
     def records(self, run: int, limit: int | None = None) -> list[RequestRecord]:
         """The requests of a run, the last ``limit`` of them, with their decisions as far as they are kept."""

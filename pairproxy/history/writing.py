@@ -63,6 +63,7 @@ class History:
         self._settings = settings
         self.problem: str | None = None
         self.path = home / FILE
+        self.disk = Past(self.path)
         self._now, self._wall = clock
         self._records = records
         self._places = places
@@ -274,7 +275,7 @@ class History:
     def report(self, name: str, *, with_recording: bool = False) -> Report | None:
         """The last run of this name, or the one with this id, from disk, for a thread; None: none."""
         try:
-            return Past(self.path).report(name, with_recording=with_recording)
+            return self.disk.report(name, with_recording=with_recording)
         except StoreError:
             return None  # nothing is known of it; why history cannot be read is its ``problem``
 
@@ -287,7 +288,7 @@ class History:
         mine = {one.number: one.summary() for one in [*self.book.runs.values()]}
         stored: list[StoredRun] = []
         with contextlib.suppress(StoreError):
-            stored = Past(self.path).runs(since_unix, limit + len(mine) + 1)
+            stored = self.disk.runs(since_unix, limit + len(mine) + 1)
         first = self._store.first
         found = [one for one in mine.values() if one.started_unix >= since_unix]
         found += [summary for number, summary in stored if number - first not in mine]

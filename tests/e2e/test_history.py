@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pairproxy.api.client import NoDaemon, get_report, get_runs, get_status
+from pairproxy.api.client import NoDaemon, get_explanation, get_report, get_runs, get_status
 from pairproxy.api.runs import RunSummary
 from pairproxy.cli.demo.cluster import node_environment, up_command
 from pairproxy.history.reading import Past
@@ -57,6 +57,10 @@ def test_what_ended_survives_kill_9(tmp_path: Path) -> None:
         assert report.run is not None
         assert (report.run.efficiency, report.run.bound_waves) == (after.efficiency, after.bound_waves)
         assert {one.outcome for one in report.records} == {"done"}
+        told = get_explanation(home, "last")
+        assert (told.run, told.outcome, told.names[node.id]) == ("nightly", "done", "A")
+        assert told.attempts[0].candidates
+        assert get_explanation(home, told.request[:8]).request == told.request
         ask(node.port, 1, "second")
         assert list(runs(home)) == ["second", "nightly"]
 

@@ -95,6 +95,17 @@ def test_a_decision_comes_with_its_request(path: Path) -> None:
     assert found[1].record.attempts[0].decision is None
 
 
+def test_one_request_is_found_by_its_id(path: Path) -> None:
+    """By the whole of it or its beginning, if only one begins so; or the last of this node's own."""
+    past = Past(path)
+    ids = {wanted: found.record.id for wanted in ("r3", "m", None) if (found := past.request(wanted))}
+    assert ids == {"r3": "r3", "m": "me", None: "me"}
+    assert (past.request("r"), past.request("never")) == (None, None)
+    decided = past.request("r0")
+    assert decided is not None
+    assert decided.record.attempts[0].decision == dispatch("r0", A).decision
+
+
 def test_requests_come_in_pages(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them, each once, also where a page ends with the last."""
     everything = [one.record.id for one in Past(path).requests(0.0)]
