@@ -28,6 +28,20 @@ class Row:
         return self.slots <= 1 and self.nodes == 1
 
 
+def phases(bar: Bar) -> dict[str, tuple[float, float]]:
+    """What a bar does, from when until when, by its name in the palette; what takes no time is left out."""
+    if bar.end != "done":
+        return {"failed": (bar.dispatched_s, bar.ended_s)}
+    loaded_s = bar.dispatched_s + bar.load_s
+    first_s = loaded_s if bar.first_byte_s is None else max(bar.first_byte_s, loaded_s)
+    found = {
+        "load": (bar.dispatched_s, loaded_s),
+        "prefill": (loaded_s, first_s),
+        "decode": (first_s, bar.ended_s),
+    }
+    return {phase: span for phase, span in found.items() if span[1] > span[0] or phase == "decode"}
+
+
 def node_name(report: Report, node: str) -> str:
     """What a person calls a node."""
     return plain(report.names.get(node, "")) or plain(node)[:SHORT_ID]

@@ -21,7 +21,7 @@ from pairproxy.core.accounting.services import peak
 from pairproxy.core.accounting.timeline import Bar, Timeline
 from pairproxy.core.accounting.verdict import shown
 from pairproxy.drawing.palette import MEANINGS
-from pairproxy.drawing.rows import Row, rows_of
+from pairproxy.drawing.rows import Row, phases, rows_of
 from pairproxy.drawing.scale import counts, merged, tick_label, ticks
 from pairproxy.drawing.styles import picture_css
 from pairproxy.tui.words import counted, plain
@@ -167,19 +167,17 @@ def _bar(frame: _Frame, y: float, height: float, bar: Bar) -> str:
     """The parts of a bar, and in words what they are."""
     told = [f"{plain(bar.request)[:8]}", f"wave {bar.wave}"]
     parts = []
-    for phase, (start, end) in _phases(bar).items():
-        told.append(f"{MEANINGS[_MEANING[phase]]} {shown(end - start)} s")
-        part = height if phase in "df" else height * 0.6
-        left, width = (
-            frame.x(start),
-            max(frame.x(end) - frame.x(start) - (0.8 if phase in "df" else 0.0), 0.6),
-        )
+    spans = phases(bar)
+    for phase, (start, end) in spans.items():
+        told.append(f"{MEANINGS[phase]} {shown(end - start)} s")
+        part, rim = (height, 0.8) if phase in _HIGH else (height * 0.6, 0.0)
+        left, width = frame.x(start), max(frame.x(end) - frame.x(start) - rim, 0.6)
         outline = f"M{left:.1f} {y + height - part:.1f}h{width:.1f}v{part:.1f}h-{width:.1f}z"
-        parts.append(f'<path class="pp{phase}" d="{outline}"/>')
+        parts.append(f'<path class="{_KINDS[phase]}" d="{outline}"/>')
     if bar.end != "done":
         told.append(plain(bar.end))
-    elif "d" in _phases(bar) and height > 12.0:
-        start, end = _phases(bar)["d"]
+    elif height > 12.0:
+        start, end = spans["decode"]
         if frame.x(end) - frame.x(start) > WAVE_ROOM:
             parts.append(_text(frame.x(start) + 3.0, y + height - 4.0, str(bar.wave), "ppw"))
     waited_s = bar.dispatched_s - bar.waiting_s
@@ -187,19 +185,8 @@ def _bar(frame: _Frame, y: float, height: float, bar: Bar) -> str:
     return f"<g><title>{_safe(', '.join(told))}</title>{''.join(parts)}</g>"
 
 
-_MEANING = {"l": "load", "p": "prefill", "d": "decode", "f": "failed"}
-
-
-def _phases(bar: Bar) -> dict[str, tuple[float, float]]:
-    """What a bar does, from when until when; what takes no time is left out."""
-    if bar.end != "done":
-        return {"f": (bar.dispatched_s, bar.ended_s)}
-    loaded_s = bar.dispatched_s + bar.load_s
-    first_s = bar.ended_s if bar.first_byte_s is None else max(bar.first_byte_s, loaded_s)
-    if bar.first_byte_s is None:
-        first_s = loaded_s
-    phases = {"l": (bar.dispatched_s, loaded_s), "p": (loaded_s, first_s), "d": (first_s, bar.ended_s)}
-    return {phase: span for phase, span in phases.items() if span[1] > span[0] or phase == "d"}
+_KINDS = {"load": "ppl", "prefill": "ppp", "decode": "ppd", "failed": "ppf"}  # classes of styles.py
+_HIGH = ("decode", "failed")  # phases that are as high as their row
 
 
 def _levels(frame: _Frame, y: float, row: Row) -> Iterator[str]:
@@ -244,7 +231,7 @@ def _bound(frame: _Frame, timeline: Timeline, foot: float) -> Iterator[str]:
 
 def _legend(timeline: Timeline, rows: Sequence[Row], y: float) -> Iterator[str]:
     """What the parts of the bars in the picture mean."""
-    seen = {phase for bar in timeline.bars for phase in _phases(bar)}
+    seen = {phase for bar in timeline.bars for phase in phases(bar)}
     x = LABELS
     if any(row.is_one_lane for row in rows) and any(
         bar.dispatched_s > bar.waiting_s for bar in timeline.bars
@@ -252,12 +239,12 @@ def _legend(timeline: Timeline, rows: Sequence[Row], y: float) -> Iterator[str]:
         yield f'<path class="ppq" d="M{x:.0f} {y - 2:.1f}h18v2h-18z"/>'
         yield _text(x + 24.0, y, MEANINGS["waiting"], "pps")
         x += 24.0 + 7.0 * len(MEANINGS["waiting"]) + 16.0
-    for phase, meaning in _MEANING.items():
+    for phase, kind in _KINDS.items():
         if phase in seen:
-            high = 12.0 if phase in "df" else 8.0
-            yield f'<path class="pp{phase}" d="M{x:.0f} {y:.1f}h18v-{high:.0f}h-18z"/>'
-            yield _text(x + 24.0, y, MEANINGS[meaning], "pps")
-            x += 24.0 + 7.0 * len(MEANINGS[meaning]) + 16.0
+            high = 12.0 if phase in _HIGH else 8.0
+            yield f'<path class="{kind}" d="M{x:.0f} {y:.1f}h18v-{high:.0f}h-18z"/>'
+            yield _text(x + 24.0, y, MEANINGS[phase], "pps")
+            x += 24.0 + 7.0 * len(MEANINGS[phase]) + 16.0
 
 
 def _text(x: float, y: float, text: str, kind: str = "") -> str:

@@ -22,7 +22,7 @@ from pairproxy.core.accounting.services import peak
 from pairproxy.core.accounting.timeline import Bar, Timeline
 from pairproxy.core.accounting.verdict import shown
 from pairproxy.drawing.palette import MEANINGS
-from pairproxy.drawing.rows import Row, rows_of
+from pairproxy.drawing.rows import Row, phases, rows_of
 from pairproxy.drawing.scale import counts, tick_label, ticks
 from pairproxy.tui.palette import BAD, BUSY, LIMIT, READING, WAITING
 from pairproxy.tui.words import counted, named
@@ -83,10 +83,6 @@ class _Canvas:
         start = self.at(start_s)
         return range(start, max(min(int(end_s / self.end_s * self.columns + 1e-9), self.columns), start + 1))
 
-    def middle_s(self, column: int) -> float:
-        """The moment in the middle of a column."""
-        return (column + 0.5) * self.end_s / self.columns
-
 
 def timeline_text(report: Report, columns: int, most_rows: int, *, is_ascii: bool = False) -> list[Text]:
     """Draw a report; nothing if it has no timeline. More than ``most_rows`` are put together, counted."""
@@ -131,56 +127,50 @@ def _row(canvas: _Canvas, row: Row) -> list[Cell]:
 
 def _lane(canvas: _Canvas, row: Row) -> list[Cell]:
     """Bars behind each other, and where nothing ran, whether the next one waited."""
-    cells: list[Cell] = [(" ", "")] * canvas.columns
-    taken: set[int] = set()
+    drawn = {column for bar in row.bars for column in canvas.span(bar.dispatched_s, bar.ended_s)}
+    doing = [
+        max(shares, key=shares.__getitem__) if column in drawn else ""
+        for column, shares in enumerate(_shares(canvas, row))
+    ]
+    cells = [(getattr(canvas.characters, phase), STYLES[phase]) if phase else (" ", "") for phase in doing]
     for bar in row.bars:
-        span = canvas.span(bar.dispatched_s, bar.ended_s)
-        for column in span:
-            phase = _phase(bar, canvas.middle_s(column))
-            cells[column] = getattr(canvas.characters, phase), STYLES[phase]
-        taken.update(span)
-        _begin(canvas, cells, span, bar)
-    for bar in row.bars:
+        _begin(canvas, cells, doing, bar)
         for column in range(canvas.at(bar.waiting_s), canvas.at(bar.dispatched_s)):
-            if column not in taken:
+            if not doing[column]:
                 cells[column] = canvas.characters.waiting, STYLES["waiting"]
     return cells
 
 
-def _begin(canvas: _Canvas, cells: list[Cell], span: range, bar: Bar) -> None:
+def _begin(canvas: _Canvas, cells: list[Cell], doing: Sequence[str], bar: Bar) -> None:
     """Say where a bar begins: by its wave where there is room, else by a mark between what looks alike."""
-    wave = str(bar.wave)
-    phase = _phase(bar, canvas.middle_s(span.start))
+    wave, span = str(bar.wave), canvas.span(bar.dispatched_s, bar.ended_s)
     if len(span) > len(wave) + 1:
         for column, character in zip(span, wave, strict=False):
-            cells[column] = character, WAVES[phase]
-    elif phase == "decode" and span.start > 0 and cells[span.start - 1][0] != " ":
+            cells[column] = character, WAVES[doing[column]]
+    elif doing[span.start] == "decode" and span.start > 0 and doing[span.start - 1]:
         cells[span.start] = canvas.characters.begins, STYLES["decode"]
 
 
-def _phase(bar: Bar, at_s: float) -> str:
-    """What a bar does at a moment of it, or of the column in which it begins."""
-    at_s = max(at_s, bar.dispatched_s)
-    if bar.end != "done":
-        return "failed"
-    if at_s < bar.dispatched_s + bar.load_s:
-        return "load"
-    return "prefill" if bar.first_byte_s is not None and at_s < bar.first_byte_s else "decode"
+def _shares(canvas: _Canvas, row: Row) -> list[dict[str, float]]:
+    """What its bars do in each column: phase -> the part of the column's time, of all slots together."""
+    found: list[dict[str, float]] = [{} for _ in range(canvas.columns)]
+    column_s = canvas.end_s / canvas.columns
+    for bar in row.bars:
+        columns = range(canvas.at(bar.dispatched_s), canvas.at(bar.ended_s) + 1)
+        for phase, (start_s, end_s) in phases(bar).items():
+            for column in columns:
+                until_s = min(end_s, (column + 1) * column_s)
+                part = (until_s - max(start_s, column * column_s)) / column_s
+                found[column][phase] = found[column].get(phase, 0.0) + max(part, 0.0)
+    return found
 
 
 def _levels(canvas: _Canvas, row: Row) -> list[Cell]:
     """How many of a row's slots were busy, in the colour of what most of them did."""
-    busy = [dict.fromkeys(WAVES, 0.0) for _ in range(canvas.columns)]
-    column_s = canvas.end_s / canvas.columns
-    for bar in row.bars:
-        for column in range(canvas.at(bar.dispatched_s), canvas.at(bar.ended_s) + 1):
-            start_s = max(bar.dispatched_s, column * column_s)
-            part = (min(bar.ended_s, (column + 1) * column_s) - start_s) / column_s
-            busy[column][_phase(bar, canvas.middle_s(column))] += max(part, 0.0)
     cells = []
-    for phases in busy:
-        most = max(phases, key=phases.__getitem__)
-        cells.append((_level(canvas, sum(phases.values()) / row.slots if row.slots else 0.0), STYLES[most]))
+    for shares in _shares(canvas, row):
+        most = max(shares, key=shares.__getitem__, default="decode")
+        cells.append((_level(canvas, sum(shares.values()) / row.slots if row.slots else 0.0), STYLES[most]))
     return cells
 
 

@@ -1,5 +1,8 @@
-from pairproxy.drawing.rows import node_name, rows_of
-from tests.core.accounting.judged import nodes, piece
+from itertools import pairwise
+
+from pairproxy.core.workload import SimNode
+from pairproxy.drawing.rows import node_name, phases, rows_of
+from tests.core.accounting.judged import RATES, nodes, piece
 from tests.drawing.pictured import HOSTILE, many, pictured, with_hostile_names
 
 
@@ -32,6 +35,21 @@ def test_what_does_not_fit_comes_together_with_its_count() -> None:
         assert sum(row.nodes for row in rows) == (16 if most < 64 else 64)
     assert rows_of(report, 16)[0].label.endswith(" x4")
     assert rows_of(report, 3)[0].label == "6 nodes, 24 slots"
+
+
+def test_what_a_bar_does_adds_up_to_its_time() -> None:
+    """Loading, reading, writing behind each other; what led to nothing is one piece."""
+    cluster = [
+        SimNode.of(name, 1, RATES, is_loaded=False, lost_at=9.0 if name == "b" else None) for name in "ab"
+    ]
+    rows = rows_of(pictured(cluster, [piece(200) for _ in range(6)]))
+    seen = set()
+    for bar in (bar for row in rows for bar in row.bars):
+        spans = list(phases(bar).values())
+        assert (spans[0][0], spans[-1][1]) == (bar.dispatched_s, bar.ended_s)
+        assert all(before[1] == after[0] for before, after in pairwise(spans))
+        seen |= set(phases(bar))
+    assert seen == {"load", "prefill", "decode", "failed"}
 
 
 def test_names_are_one_line_without_control_characters() -> None:

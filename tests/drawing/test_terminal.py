@@ -76,6 +76,19 @@ def test_a_wait_on_a_free_slot_a_cold_load_and_a_failure_are_told_apart() -> Non
     assert "waits" in text
 
 
+def test_a_column_of_several_bars_shows_what_took_most_of_it() -> None:
+    """Of bars shorter than a column each reads for a twentieth of its time: none looks like reading."""
+    records = [
+        replace(one, attempts=(replace(one.attempts[0], first_byte_at=0.97 * at + 0.05),))
+        for at in range(150)
+        for one in (served(f"r{at}", 0.0, 0.97 * at, 0.97 * (at + 1)),)
+    ]
+    row = drawn(told(Run("j", None, tuple(records)), records, {A: 1}, {A: "x"}))[0]
+    cells = row[len("waiting  ") :].strip()
+    assert len(cells) > 60
+    assert set(cells) <= {BLOCKS.decode, BLOCKS.begins, BLOCKS.bound}
+
+
 def test_who_found_no_place_is_in_the_picture() -> None:
     """A row of its own, and among those that waited."""
     refused = replace(served("r", 0.0, 0.0, 4.0), attempts=(), outcome=Outcome.REFUSED)
