@@ -10,6 +10,12 @@ MUCH_QUEUE = 0.2  # of a request's time: without a simulation, that much is wort
 LEAST_QUEUE = 0.05  # of a request's time: who waits less would notice nothing of a slot more
 TIMES = (2, 4)  # as many slots as now: what is known of company says little beyond
 SEEN_COMPANY = 1.5  # requests at once, on average: with fewer nobody has measured how company slows them
+NONE_MISSING = ", so none was missing"
+ASSUMED = " How requests at once slow each other here is assumed, for it was not seen."
+SET_SLOTS = (
+    "Set slots of [[engines]] in config.toml (Ollama: OLLAMA_NUM_PARALLEL as well) if its memory holds as "
+    "many contexts."
+)
 MOST_ELSEWHERE = 3  # nodes without the model that are tried, the one with most slots first
 LEAST_BUSY = 0.2  # of a node's slot-seconds: who works less may be spared
 
@@ -20,32 +26,25 @@ def more_slots(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
     waits = timing.queue_s / max(timing.latency_s, 1e-9)
     numbers = {"queue_s": timing.queue_s, "latency_s": timing.latency_s, "slots": float(evidence.slots)}
     waited = f"a request waited {seconds(timing.queue_s)} of its {seconds(timing.latency_s)} for a slot"
-    if waits < LEAST_QUEUE:
-        yield Conclusion("more-slots", False, f"More slots: {waited}, so none was missing.", numbers)
-        return
-    base = trials.base
-    tried = [(times, trial) for times in TIMES if (trial := trials.slots(times)) is not None]
+    base, tried = trials.base, []
+    if waits >= LEAST_QUEUE or len(evidence.recording.places) > 1:  # where one is full, a slower one is taken
+        tried = [(times, trial) for times in TIMES if (trial := trials.slots(times)) is not None]
     if base is None or not tried:
-        told = f"More slots: {waited}. What more would give is not simulated."
-        yield Conclusion("more-slots", waits >= MUCH_QUEUE, told, numbers)
+        why = ". What more would give is not simulated" if waits >= LEAST_QUEUE else NONE_MISSING
+        yield Conclusion("more-slots", waits >= MUCH_QUEUE, f"More slots: {waited}{why}.", numbers)
         return
     times, best = max(tried, key=lambda one: (round(one[1].gain(base), 2), -one[0]))
     numbers["slots_tried"] = float(evidence.slots * times)
     told = f"{times} times the slots on each engine ({evidence.slots * times} instead of {evidence.slots})"
-    if not best.gains(base):
-        told = f"More slots: {waited}, but with {told} {best.effect(base)}: requests at once slow each other."
-        yield best.concluded("more-slots", base, told, numbers)
-        return
-    assumed = ""
-    if (timing.company or 0.0) < SEEN_COMPANY:
-        assumed = " How requests at once slow each other here is assumed, for it was not seen."
-    yield best.concluded(
-        "more-slots",
-        base,
-        f"More slots: {waited}. With {told} {best.effect(base)}.{assumed} Set slots of [[engines]] in "
-        "config.toml (Ollama: OLLAMA_NUM_PARALLEL as well) if its memory holds as many contexts.",
-        numbers,
-    )
+    if best.gains(base):
+        assumed = "" if (timing.company or 0.0) >= SEEN_COMPANY else ASSUMED
+        full = "" if waits >= LEAST_QUEUE else ", but the faster engines were full"
+        sentence = f"{waited}{full}. With {told} {best.effect(base)}.{assumed} {SET_SLOTS}"
+    elif waits >= LEAST_QUEUE:
+        sentence = f"{waited}, but with {told} {best.effect(base)}: requests at once slow each other."
+    else:
+        sentence = f"{waited}{NONE_MISSING}."
+    yield best.concluded("more-slots", base, f"More slots: {sentence}", numbers)
 
 
 def more_nodes(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:

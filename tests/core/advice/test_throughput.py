@@ -4,6 +4,7 @@ from pairproxy.core.advice.evidence import Elsewhere
 from pairproxy.core.advice.throughput import fastest, idle_nodes, more_nodes, more_slots
 from pairproxy.core.advice.trials import Trials
 from pairproxy.core.models import Rates
+from pairproxy.core.workload import SimNode
 from tests.core.advice.looking import USUAL, A, B, burst, chain, happens, look, node
 
 SHARING = Rates(2000.0, 50.0, 0.1)  # slots that hardly slow each other
@@ -41,6 +42,22 @@ def test_no_slot_is_missing_where_nothing_waits() -> None:
     assert not found.helps
     assert "none was missing" in found.sentence
     assert found.gain is None
+
+
+def test_slots_are_missing_where_only_the_fast_nodes_are_full() -> None:
+    """Nothing waits, for a slower node takes what does not fit; more slots, applied, spare that."""
+    slow, fast = Rates(800.0, 60.0, 0.15), Rates(4000.0, 60.0, 0.15)
+
+    def nodes(times: int) -> list[SimNode]:
+        return [node("a", 4 * times, slow), node("b", 2 * times, fast), node("c", times, fast)]
+
+    evidence = look(nodes(1), burst(4))
+    (found,) = more_slots(evidence, Trials(evidence))
+    assert found.helps
+    assert found.numbers["queue_s"] < 0.05 * found.numbers["latency_s"]
+    assert "the faster engines were full" in found.sentence
+    really = happens(nodes(int(found.numbers["slots_tried"]) // 7), burst(4), "fastest-finish")
+    assert found.numbers["simulated_after_s"] == pytest.approx(really.makespan_s, rel=0.1)
 
 
 def test_a_node_more_gains_what_is_said() -> None:
