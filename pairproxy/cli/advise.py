@@ -46,15 +46,15 @@ def advise(
 def show(out: "Console", found: "AdviceReport") -> None:
     """Print what helps, most first, then what does not then what is missing."""
     if found.run is None:
-        out.print(NOTHING_YET, markup=False)
+        say(out, NOTHING_YET)
         return
-    out.print(_head(found), markup=False)
+    say(out, _head(found))
     helping = [one for one in found.advice if one.helps]
     for number, one in enumerate(helping, 1):
         _say(out, "*" if one.lever == "nothing" else f"{number}", one.sentence)
     rejected = [one for one in found.advice if not one.helps]
     if rejected:
-        out.print("Looked at, and no help here:", markup=False)
+        say(out, "Looked at, and no help here:")
     for one in rejected:
         _say(out, "-", one.sentence)
     for sentence in found.missing:

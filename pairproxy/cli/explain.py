@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pairproxy.cli.options import Home, Json, home_or_default, plain
-from pairproxy.cli.printing import console, show_table
+from pairproxy.cli.printing import console, say, show_table
 
 if TYPE_CHECKING:
     from pairproxy.api.schema import AttemptStory, Candidate, Explanation
@@ -47,19 +47,19 @@ def explain(
         return
     out = console()
     for line in head(found):
-        out.print(line, markup=False)
+        say(out, line)
     for attempt in found.attempts:
         out.print()
-        out.print(_attempt(found, attempt), markup=False)
+        say(out, _attempt(found, attempt))
         if attempt.candidates:
             rows = [_row(found, attempt, one) for one in attempt.candidates]
             show_table(out, ("node", "engine", *_terms(attempt), "cached", "ahead"), rows, LEFT)
         for line in outcome(found, attempt):
-            out.print(line, markup=False)
+            say(out, line)
     if terms := [term for attempt in found.attempts if attempt.candidates for term in _terms(attempt)]:
         shown = {*terms, "cached", "ahead"}
         told = [f"{word}: {meaning}" for word, meaning in MEANINGS.items() if word in shown]
-        out.print(f"({'; '.join(told)})", markup=False)
+        say(out, f"({'; '.join(told)})")
 
 
 LEFT = frozenset(("node", "engine"))

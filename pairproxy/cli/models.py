@@ -57,7 +57,7 @@ def models(model: Pattern = None, home: Home = None, as_json: Json = False) -> N
         return
     out = console()
     if not rows:
-        out.print(_nothing(found, model or []), markup=False)
+        say(out, _nothing(found, model or []))
     elif model:
         for number, row in enumerate(rows):
             if number:
@@ -68,8 +68,9 @@ def models(model: Pattern = None, home: Home = None, as_json: Json = False) -> N
     if len(found.nodes) == 1 and not model:
         say(out, ALONE)
     if found.left_out:
-        out.print(
-            f"{counted(found.left_out, 'more model')}, held by the fewest nodes, left out", markup=False
+        say(
+            out,
+            f"{counted(found.left_out, 'more model')}, held by the fewest nodes, left out",
         )
 
 

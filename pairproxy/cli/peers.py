@@ -10,7 +10,7 @@ import typer
 
 from pairproxy.api.commands import Peer, Peers
 from pairproxy.cli.options import Home, Json, home_or_default, plain
-from pairproxy.cli.printing import console, show_table
+from pairproxy.cli.printing import console, say, show_table
 from pairproxy.cli.trusting import NOBODY, share, store_of
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ def peers(home: Home = None, as_json: Json = False) -> None:
         return
     out = console()
     if not found.peers:
-        out.print(NOBODY, markup=False)
+        say(out, NOBODY)
         return
     show_table(out, TITLES, (_row(one, found.has_daemon) for one in found.peers), frozenset(TITLES))
     for one in found.peers:
         if one.problem and not one.is_up and one.i_may_use:
-            out.print(f"{plain(one.name)} ({one.id}): {plain(one.problem)}", markup=False)
+            say(out, f"{plain(one.name)} ({one.id}): {plain(one.problem)}")
     if not found.has_daemon:
-        out.print("No daemon runs here, so nobody looks who is there: `pairproxy up`.", markup=False)
+        say(out, "No daemon runs here, so nobody looks who is there: `pairproxy up`.")
 
 
 def _peers(home: Path) -> Peers:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pairproxy.cli.options import Home, Json, home_or_default
-from pairproxy.cli.printing import console, show_table
+from pairproxy.cli.printing import console, say, show_table
 
 if TYPE_CHECKING:
     from pairproxy.api.schema import Report
@@ -101,11 +101,11 @@ def show(found: "Report") -> None:
 
     out = console()
     if found.run is None:
-        out.print(NOTHING, markup=False)
+        say(out, NOTHING)
         return
     show_table(out, TITLES, rows(found, found.run), frozenset(("node",)))
     show_timeline(out, found)
     for line in judged(found):
-        out.print(line, markup=False, style="bold")
+        say(out, line, style="bold")
     for line in lines(found, found.run):
-        out.print(line, markup=False)
+        say(out, line)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from pairproxy.cli.options import plain
-from pairproxy.cli.printing import console, counted, show_table
+from pairproxy.cli.printing import console, counted, say, show_table
 
 if TYPE_CHECKING:
     from pairproxy.api.runs import Runs, RunSummary
@@ -56,7 +56,7 @@ def look_back(home: Path, back: Back, *, as_json: bool) -> None:
     if found.runs:
         show_table(out, TITLES, [row(one) for one in reversed(found.runs)], frozenset(("started", "run")))
     for line in summary(found):
-        out.print(line, markup=False)
+        say(out, line)
 
 
 def stored_report(home: Path, run: str, *, with_recording: bool) -> "Report | None":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pairproxy.cli.options import Home, Json, home_or_default, plain
-from pairproxy.cli.printing import console, counted
+from pairproxy.cli.printing import console, counted, say
 
 if TYPE_CHECKING:
     from pairproxy.core.whatif.recording import Recording
@@ -48,7 +48,7 @@ def whatif(
         return
     out = console()
     for line in _lines(recording, found, bool(add or remove or faster or policy)):
-        out.print(line, markup=False)
+        say(out, line)
 
 
 def _document(found: "Replayed") -> str:
