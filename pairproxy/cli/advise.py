@@ -44,11 +44,12 @@ def advise(
 
 
 def show(out: "Console", found: "AdviceReport") -> None:
-    """Print what helps, most first, then what does not then what is missing."""
+    """Print what helps, most first, then what does not, then what is missing."""
     if found.run is None:
         say(out, NOTHING_YET)
         return
-    say(out, _head(found))
+    for line in _head(found):
+        say(out, line)
     helping = [one for one in found.advice if one.helps]
     for number, one in enumerate(helping, 1):
         _say(out, "*" if one.lever == "nothing" else f"{number}", one.sentence)
@@ -61,11 +62,11 @@ def show(out: "Console", found: "AdviceReport") -> None:
         _say(out, "!", sentence)
 
 
-def _head(found: "AdviceReport") -> str:
-    head = f"Looked at {counted(found.requests, 'request')} of the run {plain(found.run or '')}."
-    if found.model_error is None:
-        return head
-    return f"{head} What would be is simulated; what was, it finds within {found.model_error:.1%}."
+def _head(found: "AdviceReport") -> list[str]:
+    head = [f"Looked at {counted(found.requests, 'request')} of the run {plain(found.run or '')}."]
+    if found.model_error is not None and any(one.gain is not None for one in found.advice):
+        head.append(f"What would be is simulated; the run as it was is met within {found.model_error:.1%}.")
+    return head
 
 
 def _say(out: "Console", mark: str, sentence: str) -> None:
