@@ -117,8 +117,9 @@ def requests(found: "Report") -> list[str]:
     """The ids by which `pairproxy explain` knows them: those that went wrong, and the slowest."""
     bad = [record for record in found.records if record.outcome != "done"]
     lines = [
-        f"{plain(one.request)[:SHORT]} {one.outcome}: {plain(one.error) or 'see `pairproxy explain`'}"
+        f"{short} {one.outcome}: {plain(one.error) or f'see `pairproxy explain {short}`'}"
         for one in bad[:MOST_BAD]
+        for short in (plain(one.request)[:SHORT],)
     ]
     if len(bad) > MOST_BAD:
         lines.append(f"and {len(bad) - MOST_BAD} more; `pairproxy report --json` has them all")

@@ -1,5 +1,5 @@
 from pairproxy.api.schema import Record, Report
-from pairproxy.cli.report_text import continued, sentences
+from pairproxy.cli.report_text import continued, requests, sentences
 from pairproxy.core.accounting.alone import T1
 from pairproxy.core.accounting.report import report_run
 from pairproxy.core.accounting.runs import group_runs
@@ -42,3 +42,15 @@ def test_it_says_which_replies_went_on_at_another_node() -> None:
     found = Report(None, (*(record(f"r{number}", 1) for number in range(7)), record("other", 0)), {})
     lost = "lost their node and went on at another (see `pairproxy explain`): "
     assert continued(found) == [lost + "r0, r1, r2, r3, r4 and 2 more"]
+
+
+def test_what_went_wrong_says_why_or_the_command_that_does() -> None:
+    """With its id in it, ready to be copied; of many the first five, and how many more."""
+
+    def record(name: str, error: str) -> Record:
+        return Record(name, "a", "e", "failed", 0.0, 0.0, None, 2.0, None, None, 1, "r", error=error)
+
+    told = requests(Report(None, (record("1a2b3c4d5e", ""), record("5e6f", "No node has it.")), {}))
+    assert told == ["1a2b3c4d failed: see `pairproxy explain 1a2b3c4d`", "5e6f failed: No node has it."]
+    many = requests(Report(None, tuple(record(f"r{number}", "") for number in range(7)), {}))
+    assert many[-1] == "and 2 more; `pairproxy report --json` has them all"

@@ -10,6 +10,7 @@ from pairproxy.api.schema import Status
 from pairproxy.tui.live import joined
 from pairproxy.tui.page import one_page, page
 from pairproxy.tui.palette import ASCII, BLOCKS, Palette
+from pairproxy.tui.words import named
 from tests.support.statuses import A, at_work, engine, largest, node, status, statuses
 
 SIZES = [(80, 24), (200, 60)]
@@ -44,6 +45,8 @@ def test_paper_shows_whatever_there_is(found: Status, width: int) -> None:
     """Every node is on it."""
     lines = [line.plain for line in one_page(found, found.limit, width, ASCII)]
     assert all(line.isprintable() for line in lines)
+    text = "\n".join(lines)
+    assert all(named(node.name, is_ascii=True) in text for node in found.nodes)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -105,10 +105,11 @@ export class Drawing {
       if (y + this.row < AXIS || y > height) return;
       for (const [from, to] of this.waits[lane]) piece("waiting", from, to, y + thick + 2, 2);
       for (const bar of bars) {
-        const first = bar.first_byte_s ?? bar.ended_s;
+        const sent = bar.dispatched_s + (bar.load_s ?? 0);
+        const first = bar.first_byte_s ?? (bar.end === "running" ? bar.ended_s : sent);
         if (bar.end !== "done" && bar.end !== "running") piece("failed", bar.dispatched_s, bar.ended_s, y + 1, thick);
         else {
-          const read = Math.min(bar.dispatched_s + (bar.load_s ?? 0), first);
+          const read = Math.min(sent, first);
           piece("load", bar.dispatched_s, read, y + 1 + thick * 0.5, thick * 0.5);
           piece("prefill", read, first, y + 1 + thick * 0.25, thick * 0.75);
           piece("decode", first, bar.ended_s, y + 1, thick);
