@@ -70,6 +70,15 @@ def test_a_request_and_its_attempts() -> None:
     assert whole.resource.attributes["service.name"] == "pairproxy"
 
 
+def test_each_span_has_an_id_of_its_own() -> None:
+    """The request's is given by its name where no client named a trace; those of its attempts are not."""
+    whole, attempt = spans_of(served(NAME, 990.0, 991.0, 995.0, B))
+    trace, root, _ = ids(whole)
+    assert (trace, root) == (NAME, NAME[:16])
+    assert ids(attempt)[0::2] == (trace, root)
+    assert ids(attempt)[1] != root
+
+
 def test_attributes_are_those_of_the_conventions() -> None:
     """Operation, model, tokens and the time to the first byte by OpenTelemetry's names; ours by our own."""
     whole, attempt = spans_of(served(NAME, 990.0, 991.0, 995.0, B, prompt=12, cached=8, tokens=30))

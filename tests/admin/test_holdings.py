@@ -49,6 +49,13 @@ def test_a_peer_that_left_is_remembered_by_what_it_listed(book: PeerBook, other:
     assert (held.slots, held.is_loaded) == (0, False)
 
 
+def test_a_peer_that_is_not_reached_is_told_by_its_last_document() -> None:
+    """It says more than its listing, as long as it is there."""
+    listed = listing(tags("Q8_0"))
+    (held,) = holdings(node("ben", engine("ollama", q(window=4096)), up=False, listed=listed))
+    assert (held.replica.context_tokens, held.quantization, held.is_up) == (4096, "Q8_0", False)
+
+
 def test_a_silent_engine_of_this_node_keeps_what_it_had(book: PeerBook) -> None:
     """But it is not there."""
     told = Told()

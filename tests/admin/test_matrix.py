@@ -76,6 +76,14 @@ def test_a_node_that_is_away_counts_for_nothing_but_is_remembered() -> None:
     )
 
 
+def test_a_replica_counts_where_a_request_may_go() -> None:
+    """Not at a peer that takes no new work, and not at any if the model stays on this machine."""
+    anna = node("anna", engine("ollama", q()))
+    both = (anna, node("ben", engine("ollama", q())), node("carl", engine("ollama", q()), is_draining=True))
+    assert lay_out(Known(both)).models[0].replicas == 2
+    assert lay_out(Known(both, local_only=("qwen*",))).models[0].replicas == 1
+
+
 def test_an_empty_cluster_has_no_rows() -> None:
     """Nothing is listed, nothing is said."""
     found = lay_out(Known((node("anna"),)))

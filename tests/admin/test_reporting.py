@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -11,6 +12,7 @@ from pairproxy.core.commands import Command
 from pairproxy.core.dialects.reading_outline import outline_of
 from pairproxy.core.events import Event
 from pairproxy.core.models import NodeId, RequestId
+from tests.api.test_schema import REPORT
 from tests.core.told import FAST, SLOW, A, Told, ask, document
 
 PEER = NodeId("b")
@@ -244,17 +246,29 @@ class Remembers:
 
     problem = None
 
-    def __init__(self, id_: str) -> None:
+    def __init__(self, id_: str | None, report: RunReport | None = None) -> None:
         self.id = id_
+        self.reported = report
 
     def id_of(self, request: RequestId) -> str | None:
         return self.id
 
     def reckoned(self, run: Run) -> RunReport | None:
-        return None
+        return self.reported
 
     def report(self, name: str, *, with_recording: bool = False) -> Report | None:
         return None
+
+
+def test_a_report_that_was_made_once_is_told_by_all() -> None:
+    """Speeds were learned since: another one of the same requests would have other numbers."""
+    told = Recorded()
+    told.serves("one", run="job")
+    told.reports.past = Remembers(None, replace(REPORT, run="job", requests=1))
+    found = told.reports.report("job", {})().run
+    assert found is not None
+    assert (found.run, found.speedup) == ("job", REPORT.speedup)
+    assert told.reports.watched()().last_run is found
 
 
 def test_a_run_that_outgrows_memory_keeps_its_id_and_its_report() -> None:

@@ -65,6 +65,16 @@ def test_a_batch_is_there_when_it_is_written(store: Store) -> None:
     assert past.names() == {A: NAMES[A]}
 
 
+def test_a_batch_that_fails_in_the_middle_is_not_there_and_the_next_one_is(store: Store) -> None:
+    """What was written of it is undone, so that nothing of it stands in the way."""
+    good = grouped([served("r", 0.0, 0.0, 1.0)])
+    with pytest.raises(AttributeError):
+        store.write(replace(good, runs=(None,)))  # type: ignore[arg-type]
+    assert [*Past(store.path).requests(0.0)] == []
+    store.write(good)
+    assert len([*Past(store.path).requests(0.0)]) == 1
+
+
 def test_the_same_batch_twice_is_there_once(store: Store) -> None:
     """A writer that is not sure writes it again."""
     batch = grouped([served("r", 0.0, 0.0, 1.0)])

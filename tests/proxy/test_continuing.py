@@ -77,6 +77,33 @@ def test_the_records_after_the_loss_name_the_same_reply(path: str) -> None:
     run_async(main())
 
 
+@pytest.mark.parametrize("continues", [False, True])
+def test_how_much_of_a_reply_came_is_known_while_it_comes(continues: bool) -> None:
+    """Whether another node could go on with it or not; nothing is counted until somebody asks."""
+    line = scripts.chunk(b'{"message": {"role": "assistant", "content": "x"}, "done": false}\n')
+    script = scripts.raw(scripts.chunked_head(), line, line, line, then="hang")
+
+    async def main() -> None:
+        rules = Rules(continuation=continues)
+        async with (
+            FakeEngine(script) as engine,
+            Node(engine, rules=rules, engine_kind="embedded", continues=continues) as anna,
+            await RawClient.open(anna.port) as client,
+        ):
+            await client.send(question("/api/chat"))
+
+            def came() -> list[int]:
+                told = [anna.dispatcher.written_of(one.attempt) for one in anna.scheduler.running]
+                return [written() for written in told if written is not None]
+
+            await eventually(lambda: came() == [3])
+            client.reset()
+            await anna.recorded()
+            assert came() == []
+
+    run_async(main())
+
+
 @pytest.mark.parametrize("is_lost", [True, False], ids=["its heartbeat is lost", "its engine is stuck"])
 def test_a_stream_that_falls_silent_goes_on_elsewhere(is_lost: bool) -> None:
     """F9, F10: once its node counts as lost, or it was silent for quiet_s, the other one goes on."""
