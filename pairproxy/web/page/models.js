@@ -5,10 +5,10 @@ import { counted, name, nodeName, prose } from "./words.js";
 
 const STATES = {
   same: ["\u25cf", "same"],
-  different: ["\u25d0", "other content"],
-  unknown: ["?", "not known"],
-  missing: ["\u2013", "missing"],
-  away: ["\u25cb", "node is down"],
+  different: ["\u25d0", "differs: other content"],
+  unknown: ["?", "unknown content"],
+  missing: ["\u2013", "not there"],
+  away: ["\u25cb", "away: no answer"],
 };
 
 export function modelsView(state) {
