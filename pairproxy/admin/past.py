@@ -1,5 +1,6 @@
 """GET /runs[?since=SECONDS][&limit=N]: the runs in memory and on disk, the latest first."""
 
+import asyncio
 import math
 from collections.abc import Awaitable, Callable
 
@@ -27,14 +28,24 @@ def runs_page(look: Look, kept: Callable[[], tuple[RunReport, ...]] = lambda: ()
     ``kept``: reports that other faces show already; what is kept on disk gets its own some seconds later.
     """
 
+    one_at_a_time = asyncio.Lock()
+
     async def page(request: web.BaseRequest) -> web.StreamResponse:
         since_unix = _number(request, "since", 0.0)
         limit = int(_number(request, "limit", LIMIT))
-        found = await look(since_unix, max(min(limit, MOST), 1))
-        reports = kept()
-        return answer(msgspec.structs.replace(found, runs=tuple(_told(one, reports) for one in found.runs)))
+        async with one_at_a_time:
+            found = await look(since_unix, max(min(limit, MOST), 1))
+            body = await asyncio.to_thread(_encoded, found, kept())
+        return answer(msgspec.Raw(body))
 
     return page
+
+
+def _encoded(found: Runs, reports: tuple[RunReport, ...]) -> bytes:
+    """In a thread: of thousands of runs it is megabytes."""
+    return msgspec.json.encode(
+        msgspec.structs.replace(found, runs=tuple(_told(one, reports) for one in found.runs))
+    )
 
 
 def _told(summary: RunSummary, reports: tuple[RunReport, ...]) -> RunSummary:

@@ -13,9 +13,11 @@ from typing import Protocol, TypeVar
 import msgspec
 from aiohttp import web
 
+from pairproxy.admin.live import STALL_S
 from pairproxy.api.schema import Explanation, Report, Status
 from pairproxy.config import Limits
 from pairproxy.core.errors import BodyTooLarge, NotRemembered, PairproxyError
+from pairproxy.descriptors import LOCAL
 from pairproxy.proxy.body import read_body
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.server import Port
@@ -26,6 +28,8 @@ Change = Callable[[bytes], Awaitable[object]]
 """Does what a POST asks for: takes its body, returns the answer. Raises PairproxyError."""
 Page = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 """Answers GET and HEAD of a path of its own. Raises PairproxyError."""
+CONNECTIONS = 64  # at work at once, of all who look: sixteen watch, and a page asks for six things at a time
+REST = 1.0  # times as long as a report took no other is begun: half of the interpreter is for replies
 CHANGE_BYTES = 64 * 1024  # body of a POST: a few names and numbers
 
 _encode = msgspec.json.Encoder().encode
@@ -55,7 +59,8 @@ class AdminPort(Port):
     POST: see ``changes``.
 
     What else is there to look at stands in ``pages``. A report can take parts of a second to reckon: that is
-    done in a thread, and one at a time.
+    done in a thread, one at a time, and not all the time. Who takes no answer loses it: any user of this
+    machine may ask, and must not cost its requests their descriptors.
     """
 
     def __init__(
@@ -72,7 +77,7 @@ class AdminPort(Port):
 
         ``pages``: path -> who answers it. ``past`` explains, in a thread, what memory no longer holds.
         """
-        super().__init__(self._handle, limits)
+        super().__init__(self._handle, limits, most=min(limits.connections, CONNECTIONS), kept=LOCAL)
         self._view = view
         self._gate = gate
         self._limits = msgspec.structs.replace(limits, body_bytes=CHANGE_BYTES)
@@ -81,11 +86,19 @@ class AdminPort(Port):
         self._pages = pages
         self._past = past
         self._changing = asyncio.Lock()
-        self._one_at_a_time = asyncio.Lock()
+        self._one_status, self._one_report = asyncio.Lock(), asyncio.Lock()
+        self._rests_until = 0.0  # of the loop's clock
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        response = await self._answered(request)
+        if isinstance(response, web.Response):  # a stream looks after itself
+            await _send(response, request)
+        return response
+
+    async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
         fields = request.headers
         try:
+            self.refuse_a_crowd(request)
             self._gate.check(fields.getall("Host", []), fields.getall("Origin", []), _site(request))
         except PairproxyError as error:
             return answer({"error": error.sentence}, error.status)
@@ -116,7 +129,8 @@ class AdminPort(Port):
     async def _read(self, request: web.BaseRequest) -> web.StreamResponse:
         match request.path.split("/"):
             case ["", "status"]:
-                return answer(await self._reckoned(self._view.status()))
+                async with self._one_status:
+                    return answer(await asyncio.to_thread(self._view.status()))
             case ["", "report"]:
                 return await self._report(request)
             case ["", "requests", *wanted]:
@@ -158,8 +172,28 @@ class AdminPort(Port):
             return answer(found)
 
     async def _reckoned(self, make: Callable[[], T]) -> T:
-        async with self._one_at_a_time:
-            return await asyncio.to_thread(make)
+        now = asyncio.get_running_loop().time
+        async with self._one_report:
+            await asyncio.sleep(max(self._rests_until - now(), 0.0))
+            began_at = now()
+            made = await asyncio.to_thread(make)
+            self._rests_until = now() + REST * (now() - began_at)
+            return made
+
+
+async def _send(response: web.Response, request: web.BaseRequest) -> None:
+    """Send an answer whole. Raises ConnectionError when its client takes nothing of it for STALL_S."""
+    await response.prepare(request)
+    sending, left = asyncio.ensure_future(response.write_eof()), -1
+    try:
+        while not (await asyncio.wait({sending}, timeout=STALL_S))[0]:
+            before, left = left, request.transport.get_write_buffer_size() if request.transport else 0
+            if left == before and request.transport is not None:
+                request.transport.abort()  # what was written for it would wait for ever
+                raise ConnectionResetError("nobody takes the answer")
+        await sending
+    finally:
+        sending.cancel()
 
 
 def _site(request: web.BaseRequest) -> str | None:
