@@ -40,13 +40,15 @@ class _Flow:
         self._queues: dict[ModelName, deque[int]] = {one.model: deque() for one in self._requests}
         self._to_come: list[tuple[float, int]] = []
         self._followers: dict[int, list[int]] = {}
+        self._to_end: list[int] = []  # for each, how many that it follows have not ended
+        self._to_end = [len(one.waits_for) for one in self._requests]
 
     def run(self) -> Trial:
         for index, one in enumerate(self._requests):
-            if one.after is None:
+            if not one.waits_for:
                 heapq.heappush(self._to_come, (one.at, index))
-            else:
-                self._followers.setdefault(one.after, []).append(index)
+            for before in one.waits_for:
+                self._followers.setdefault(before, []).append(index)
         while (at := self._next()) is not None:
             self._advance(at)
             while self._to_come and self._to_come[0][0] <= at:
@@ -79,8 +81,19 @@ class _Flow:
                 else:
                     self._ended[index] = reached.at
                     for follower in self._followers.get(index, ()):
+                        self._to_end[follower] -= 1
+                        if self._to_end[follower]:
+                            continue
                         think_s = self._requests[follower].think_s
                         heapq.heappush(self._to_come, (reached.at + think_s, follower))
+
+    def _end(self, index: int) -> None:
+        """Let those come that waited for this one, and now for no other."""
+        for follower in self._followers.get(index, ()):
+            self._to_end[follower] -= 1
+            if not self._to_end[follower]:
+                due_s = self._ended[index] + self._requests[follower].think_s
+                heapq.heappush(self._to_come, (due_s, follower))
 
     def _begin_one(self, at: float) -> bool:
         """Begin the request that waits longest of those that can begin; False: none can."""

@@ -116,7 +116,8 @@ def fastest(evidence: Evidence) -> NodeUse | None:
 def _why_not(evidence: Evidence) -> str:
     if evidence.requests == 1:
         return ": one request runs on one machine"
-    if all(one.after is not None for one in evidence.recording.requests[1:]):
+    afters = [one.after for one in evidence.recording.requests[1:]]
+    if None not in afters and len(set(afters)) == len(afters):
         return ": each request waits for the reply to the one before"
     if evidence.slots >= evidence.requests:
         return ": there is a slot for every request"
