@@ -40,8 +40,7 @@ class _Flow:
         self._queues: dict[ModelName, deque[int]] = {one.model: deque() for one in self._requests}
         self._to_come: list[tuple[float, int]] = []
         self._followers: dict[int, list[int]] = {}
-        self._to_end: list[int] = []  # for each, how many that it follows have not ended
-        self._to_end = [len(one.waits_for) for one in self._requests]
+        self._to_end = [len(one.waits_for) for one in self._requests]  # of those that it follows
 
     def run(self) -> Trial:
         for index, one in enumerate(self._requests):
@@ -80,12 +79,7 @@ class _Flow:
                     self._first[index] = reached.at
                 else:
                     self._ended[index] = reached.at
-                    for follower in self._followers.get(index, ()):
-                        self._to_end[follower] -= 1
-                        if self._to_end[follower]:
-                            continue
-                        think_s = self._requests[follower].think_s
-                        heapq.heappush(self._to_come, (reached.at + think_s, follower))
+                    self._end(index)
 
     def _end(self, index: int) -> None:
         """Let those come that waited for this one, and now for no other."""

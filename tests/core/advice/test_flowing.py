@@ -34,3 +34,12 @@ def test_a_model_that_nobody_has_cannot_be_simulated() -> None:
     recording = look([node("a")], burst(2)).recording
     with pytest.raises(ValueError, match="No node"):
         flow(replace(recording, places=()))
+
+
+def test_what_waits_for_several_waits_for_the_last() -> None:
+    """A summary after two that run at once."""
+    recording = look([node("a", 2)], burst(3)).recording
+    first, second, last = recording.requests
+    joined = replace(recording, requests=(first, second, replace(last, after=0, joins=(1,), think_s=5.0)))
+    alone = flow(replace(recording, requests=(first, second)))
+    assert flow(joined).makespan_s == pytest.approx(alone.makespan_s + 5.0 + 2.1, rel=0.05)
