@@ -11,7 +11,7 @@ from tests.support.faces import NUMBER, Seen, counts, only
 
 
 def page(browser_page: Any, node: Node, run: str) -> list[Seen]:
-    """The overview and the view of the run, in a browser."""
+    """The overview, the view of the run and the list of runs, in a browser."""
     address = f"http://localhost:{node.file.admin_port}/"
     browser_page.goto(address)
     browser_page.locator("section[aria-labelledby=h-last] .facts").wait_for()
@@ -30,7 +30,18 @@ def page(browser_page: Any, node: Node, run: str) -> list[Seen]:
         Seen("the page's requests", counts(ended.partition("(")[2])),
         _of_page("the page's last run", overview),
         _of_page("the page's run", whole, tokens),
+        _of_list("the page's runs", browser_page, run),
     ]
+
+
+def _of_list(face: str, browser_page: Any, run: str) -> Seen:
+    """The row of a run, by the titles of its columns."""
+    listed = browser_page.locator("main table", has_text="Runs, the latest first")
+    titles = listed.locator("thead th").all_inner_texts()
+    cells = listed.locator("tbody tr", has_text=run).locator("th, td").all_inner_texts()
+    told = dict(zip(titles, cells, strict=True))
+    ended = told.pop("outcomes")
+    return _of_page(face, {**told, "requests": f"{told['requests']} ({ended})"})
 
 
 def _of_page(face: str, facts: Mapping[str, str], more: Mapping[str, str] | None = None) -> Seen:

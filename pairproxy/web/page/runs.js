@@ -43,11 +43,11 @@ function list(state, shown) {
       run.nodes,
       seconds(run.makespan_s),
       ratio(run.speedup),
-      ratio(run.bound_waves),
+      ratio(run.bound_provable),
       percent(run.efficiency),
     ],
   }));
-  const columns = ["run", "began", number("requests"), "outcomes", number("nodes"), number("makespan"), number("speedup"), number("waves bound"), number("efficiency")];
+  const columns = ["run", "began", number("requests"), "outcomes", number("nodes"), number("makespan"), number("speedup"), number("provable bound"), number("efficiency")];
   return [
     told.value.problem ? note("bad", "History: ", plain(told.value.problem)) : null,
     rows.length ? table("Runs, the latest first", columns, rows, { class: "scroll list" }) : null,
@@ -91,7 +91,9 @@ export const lanesOf = ({ timeline: line, names, node, run }) => arranged(line, 
 /** What limited this run and what would change it, in the words of the report. */
 export function verdict(report) {
   const said = report.verdict ?? report.run.verdict;
-  return said ? note("verdict", prose(said.limited_by), " ", prose(said.change)) : null;
+  if (!said) return null;
+  const parts = [["What limited it", said.limited_by], ["What would change it", said.change]];
+  return h("dl", { class: "note verdict" }, parts.map(([term, text]) => h("div", { key: term }, h("dt", {}, term), h("dd", {}, prose(text)))));
 }
 
 function losses(run) {
