@@ -35,3 +35,12 @@ def test_the_picture_of_the_live_view_fetches_nothing() -> None:
     text = re.sub(r"<[^>]+>", "", svg).replace("&#160;", " ")
     for part in ("slots", "waves", "speedup", "provable bound", "running", "waiting", "would help"):
         assert part in text
+
+
+def test_every_picture_is_shown_and_every_one_that_is_shown_is_there() -> None:
+    """In README or docs: none is kept for nobody."""
+    texts = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    shown = {
+        name for text in texts for name in re.findall(r"pictures/([\w.-]+)", text.read_text(encoding="utf-8"))
+    }
+    assert shown == {path.name for path in (ROOT / "docs" / "pictures").iterdir()}
