@@ -4,11 +4,13 @@ A step is known by the name that the client gave to its chain, or else by its pr
 the full blocks of the last one's and is longer. Either way the last one had ended when it arrived.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from pairproxy.core.accounting.prompts import Length, Prompts
 from pairproxy.core.accounting.records import RequestRecord
+from pairproxy.core.models import ModelName
 
 EARLY_S = 0.05  # a client goes on at the last record of a stream, before the end of its message is here
 
@@ -25,7 +27,7 @@ class Chain:
 def follows(records: Sequence[RequestRecord]) -> tuple[int | None, ...]:
     """For each record, by arrival, the index of the one it follows; None: of none here."""
     named: dict[tuple[str, str], int] = {}  # the latest of each named chain
-    by_end: dict[int, list[int]] = {}  # the last hash of a prompt -> who had it
+    by_end: dict[tuple[int, ModelName], Prompts] = {}  # by the last hash of the prompt
     parents: list[int | None] = []
     for index, record in enumerate(records):
         parent = None
@@ -33,9 +35,10 @@ def follows(records: Sequence[RequestRecord]) -> tuple[int | None, ...]:
             last = named.get((record.client, record.chain))
             parent = last if last is not None and _had_ended(records[last], record) else None
             named[record.client, record.chain] = index
-        parents.append(_extended(records, record, by_end) if parent is None else parent)
+        parents.append(_extended(record, by_end) if parent is None else parent)
         if record.prefix:
-            by_end.setdefault(record.prefix[-1], []).append(index)
+            alike = by_end.setdefault((record.prefix[-1], record.model), Prompts())
+            alike.add(index, _length(record), record.ended_at)
     return tuple(parents)
 
 
@@ -77,18 +80,16 @@ def _chain(records: Sequence[RequestRecord], steps: list[int]) -> Chain:
     return Chain(tuple(steps), tool_s, tool_s + service_s)
 
 
-def _extended(
-    records: Sequence[RequestRecord], record: RequestRecord, by_end: dict[int, list[int]]
-) -> int | None:
-    """Whose prompt this one goes on with: the longest one, and of equal ones the one that ended last."""
+def _extended(record: RequestRecord, by_end: Mapping[tuple[int, ModelName], Prompts]) -> int | None:
+    """Whose prompt this one goes on with: the longest one, and of equal ones the one that ended last.
+
+    A prompt that is sent a second time is no step.
+    """
     for block in reversed(record.prefix):
-        able = [
-            index
-            for index in by_end.get(block, ())
-            if _had_ended(records[index], record) and _is_longer(record, records[index])
-        ]
-        if able:
-            return max(able, key=lambda index: records[index].ended_at)
+        alike = by_end.get((block, record.model))
+        last = None if alike is None else alike.last(record.arrived_at + EARLY_S, _length(record))
+        if last is not None:
+            return last
     return None
 
 
@@ -96,9 +97,8 @@ def _had_ended(last: RequestRecord, step: RequestRecord) -> bool:
     return last.ended_at <= step.arrived_at + EARLY_S
 
 
-def _is_longer(step: RequestRecord, last: RequestRecord) -> bool:
-    """A prompt that is sent a second time is no step."""
-    return (len(step.prefix), size(step)) > (len(last.prefix), size(last)) and step.model == last.model
+def _length(record: RequestRecord) -> Length:
+    return len(record.prefix), size(record)
 
 
 def size(record: RequestRecord) -> int:
