@@ -2,22 +2,26 @@
 
 A step is known by the name that the client gave to its chain, or else by its prompt, which begins with all of
 the full blocks of the last one's and is longer. Either way the last one had ended when it arrived.
+
+An agent that sends out sub-agents goes on when the last of them is done: what stands between two steps is
+then their work, and not a tool's.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from pairproxy.core.accounting.prompts import Length, Prompts
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.models import ModelName
 
 EARLY_S = 0.05  # a client goes on at the last record of a stream, before the end of its message is here
+JOIN_S = 2.0  # in which an agent goes on with what its sub-agents told; a tool takes as long, and more
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Requests each of which follows the last, at least two. ``steps`` are their indices in the run."""
+    """Requests each of which follows the last. ``steps`` are their indices in the run."""
 
     steps: tuple[int, ...]
     tool_s: float  # between a reply and the next step: the client's own time, not ours
@@ -47,9 +51,52 @@ def think_s(records: Sequence[RequestRecord], index: int, parent: int) -> float:
     return max(records[index].arrived_at - records[parent].ended_at, 0.0)
 
 
+def waits_for(records: Sequence[RequestRecord], parents: Sequence[int | None]) -> tuple[tuple[int, ...], ...]:
+    """For each record, by arrival, the indices of all that had to end before it came, the last to end last.
+
+    That is the one it follows and, where its agent went on at once when they were over, the sub-agents in
+    between: all that began after that reply, each told by the last of what followed it. Their first steps
+    wait for that reply.
+    """
+    waits: list[tuple[int, ...]] = [() if parent is None else (parent,) for parent in parents]
+    over = _over(records, parents)
+    firsts = [index for index, parent in enumerate(parents) if parent is None]
+    arrivals = [records[index].arrived_at for index in firsts]
+    others: dict[int, list[int]] = {}
+    for index, parent in enumerate(parents):
+        if parent is None:
+            continue
+        since, until = records[parent].ended_at - EARLY_S, records[index].arrived_at + EARLY_S
+        between = firsts[bisect_left(arrivals, since) : bisect_right(arrivals, until)]
+        beside = others.setdefault(parent, [])
+        sub_agents = [
+            one
+            for one in (*between, *beside)
+            if one != parent and over[one] < index and records[over[one]].ended_at <= until
+        ]
+        beside.append(index)
+        joins = sorted((over[one] for one in sub_agents), key=lambda one: records[one].ended_at)
+        if joins and records[joins[-1]].ended_at >= until - EARLY_S - JOIN_S:
+            waits[index] = (parent, *joins)
+            for one in sub_agents:
+                waits[one] = waits[one] or (parent,)
+    return tuple(waits)
+
+
+def _over(records: Sequence[RequestRecord], parents: Sequence[int | None]) -> list[int]:
+    """For each record the one that ended last of it and all that followed it."""
+    over = [*range(len(records))]
+    for index in reversed(range(len(records))):
+        parent = parents[index]
+        if parent is not None and records[over[index]].ended_at > records[over[parent]].ended_at:
+            over[parent] = over[index]
+    return over
+
+
 def find_chains(records: Sequence[RequestRecord], parents: Sequence[int | None]) -> tuple[Chain, ...]:
     """Cut what follows() found into chains: of several that follow one request, the first goes on with it."""
     next_step: dict[int, int] = {}
+    waits = waits_for(records, parents)
     for index, parent in enumerate(parents):
         if parent is not None:
             next_step.setdefault(parent, index)
@@ -61,21 +108,30 @@ def find_chains(records: Sequence[RequestRecord], parents: Sequence[int | None])
         while (step := next_step.get(steps[-1])) is not None:
             steps.append(step)
         if len(steps) > 1:
-            chains.append(_chain(records, steps))
+            chains.append(_chain(records, steps, waits))
     return tuple(chains)
 
 
-def critical_path_s(records: Sequence[RequestRecord], parents: Sequence[int | None]) -> float:
-    """The longest way through the run along what follows what: tools and services, as observed."""
+def critical_path(records: Sequence[RequestRecord], parents: Sequence[int | None]) -> Chain:
+    """The longest way through the run along what follows what: tools and services, as observed.
+
+    It may be a single request; of no records it is empty.
+    """
     spans: list[float] = []
-    for index, (record, parent) in enumerate(zip(records, parents, strict=True)):
-        before = 0.0 if parent is None else spans[parent] + think_s(records, index, parent)
-        spans.append(before + (record.service_s or 0.0))
-    return max(spans, default=0.0)
+    waits = waits_for(records, parents)
+    for index, (record, before) in enumerate(zip(records, waits, strict=True)):
+        began_s = spans[before[-1]] + think_s(records, index, before[-1]) if before else 0.0
+        spans.append(began_s + (record.service_s or 0.0))
+    steps: list[int] = []
+    step = max(range(len(spans)), key=spans.__getitem__, default=None)
+    while step is not None:
+        steps.insert(0, step)
+        step = waits[step][-1] if waits[step] else None
+    return _chain(records, steps, waits)
 
 
-def _chain(records: Sequence[RequestRecord], steps: list[int]) -> Chain:
-    tool_s = sum(think_s(records, step, last) for last, step in pairwise(steps))
+def _chain(records: Sequence[RequestRecord], steps: list[int], waits: Sequence[tuple[int, ...]]) -> Chain:
+    tool_s = sum(think_s(records, step, waits[step][-1]) for step in steps[1:])
     service_s = sum(records[step].service_s or 0.0 for step in steps)
     return Chain(tuple(steps), tool_s, tool_s + service_s)
 

@@ -12,13 +12,18 @@ from pairproxy.core.accounting.losses import IN_WORDS
 from pairproxy.core.accounting.occupancy import occupancy
 from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.accounting.timeline import Timeline
-from pairproxy.core.accounting.verdict import Seen, Verdict, several, shown
+from pairproxy.core.accounting.verdict import Cause, Seen, Verdict, several, shown
 from pairproxy.core.accounting.verdict_bounds import by_the_bound
 from pairproxy.core.accounting.verdict_losses import by_the_losses
 
 DECISIVE = 0.15  # of the makespan: a loss below it explains less than what made the bound
 WORTH_SAYING = 0.05  # of the makespan: below, runs of one job differ by as much anyway
+EXPLAINED = 0.1  # of what requests took: so well the known speeds say it, company included
 FAILING = 0.1  # of the requests did not end well: from then on the rest is not the job any more
+
+COMPANY = "requests that slow each other on an engine"
+IDLE: frozenset[Cause] = frozenset(("chain", "one-at-a-time", "few-requests", "arrivals", "tools"))
+"""What is idle there is what these tell already."""
 
 
 def judge(report: RunReport, timeline: Timeline, names: Mapping[str, str] | None = None) -> Verdict:
@@ -30,13 +35,22 @@ def judge(report: RunReport, timeline: Timeline, names: Mapping[str, str] | None
     if report.losses is None:
         return by_the_bound(seen)
     loss, seconds = report.losses.largest
-    if seconds >= DECISIVE * report.makespan_s:
+    is_company = loss == "prediction_error_s" and _is_company(seen)
+    if seconds >= DECISIVE * report.makespan_s and not is_company:
         return by_the_losses(seen, report.losses)
     found = by_the_bound(seen)
-    if seconds < WORTH_SAYING * report.makespan_s:
+    if seconds < WORTH_SAYING * report.makespan_s or (loss == "tail_idle_s" and found.cause in IDLE):
         return found
-    beyond = f"; beyond that, {IN_WORDS[loss]} {shown(seconds)} s."
-    return replace(found, limited_by=found.limited_by.removesuffix(".") + beyond)
+    words = COMPANY if is_company else IN_WORDS[loss]
+    return replace(
+        found, limited_by=f"{found.limited_by.removesuffix('.')}; beyond that, {words} {shown(seconds)} s."
+    )
+
+
+def _is_company(seen: Seen) -> bool:
+    """Whether the pace that was missed is what requests cost each other that share an engine, as is known."""
+    error = seen.report.model_error
+    return error is not None and error <= EXPLAINED and seen.occupancy.most_at_node > 1
 
 
 def _failures(seen: Seen, bad: int) -> Verdict:

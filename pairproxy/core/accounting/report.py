@@ -25,7 +25,7 @@ from pairproxy.core.accounting.bounds import (
     provable_makespan,
     waves_bound,
 )
-from pairproxy.core.accounting.chains import critical_path_s, find_chains, follows
+from pairproxy.core.accounting.chains import Chain, critical_path, find_chains, follows
 from pairproxy.core.accounting.losses import Losses, split
 from pairproxy.core.accounting.paces import at_their_best
 from pairproxy.core.accounting.records import RequestRecord
@@ -74,6 +74,9 @@ class RunReport:
     prompt_tokens: int | None = None  # of those prompts
     losses: Losses | None = None  # seconds that add up to makespan - lower bound
     node_slots: dict[NodeId, int] = field(default_factory=dict)  # of each node; ``slots`` is their sum
+    span_steps: int = 0  # of the longest chain by its seconds, span_hi_s
+    span_tool_s: float = 0.0  # its part of these that was between its steps
+    model_error: float | None = None  # part by which what requests took is not what the known speeds say
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +113,12 @@ def report_run(
         bound = replace(bound, makespan_s=min(bound.makespan_s, t1.value_s))
     parents = follows(run.records)
     chains = find_chains(run.records, parents)
-    span_hi_s = critical_path_s(run.records, parents) if chains else None
     report = _counted(run, slots, tally(services, at_node), bound)
+    report = replace(report, model_error=t1.model_error if t1 is not None else None)
     if chains:
-        report = replace(
-            report,
-            chains=len(chains),
-            chain_steps=sum(len(chain.steps) for chain in chains),
-            longest_chain=max(len(chain.steps) for chain in chains),
-            tool_s=sum(chain.tool_s for chain in chains),
-            span_lo_s=bound.span_s,
-            span_hi_s=span_hi_s,
-        )
-    said = [*notes.on_work(run, slots, chains, span_hi_s or 0.0), *notes.on_bound(bound.is_run_itself)]
+        report = _chained(report, chains, critical_path(run.records, parents), bound)
+    span_s = report.span_hi_s or 0.0
+    said = [*notes.on_work(run, slots, chains, span_s), *notes.on_bound(bound.is_run_itself)]
     if can_share:
         report = _compared(report, t1, t1_local)
         said += notes.on_speed(services, report.bound_waves, report.speedup, t1)
@@ -156,6 +152,21 @@ def _counted(
         prompt_tokens=sum(usage.prompt_tokens or 0 for usage in told) if told else None,
         losses=_losses(run, bound),
         node_slots=dict(slots),
+    )
+
+
+def _chained(report: RunReport, chains: Sequence[Chain], longest: Chain, bound: _Bound) -> RunReport:
+    """The report with what follows what. ``longest``: by its seconds."""
+    return replace(
+        report,
+        chains=len(chains),
+        chain_steps=sum(len(chain.steps) for chain in chains),
+        longest_chain=max(len(chain.steps) for chain in chains),
+        tool_s=sum(chain.tool_s for chain in chains),
+        span_lo_s=bound.span_s,
+        span_hi_s=longest.span_s,
+        span_steps=len(longest.steps),
+        span_tool_s=longest.tool_s,
     )
 
 

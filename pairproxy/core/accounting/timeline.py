@@ -54,6 +54,7 @@ class Bar:
     ended_s: float
     end: str
     load_s: float = 0.0
+    output_tokens: int | None = None  # of the reply, if this attempt made it and its engine counts them
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,7 @@ def _bar(
         load_s=min(
             load_s(record, attempt), (attempt.ended_at if first is None else first) - attempt.dispatched_at
         ),
+        output_tokens=record.usage.output_tokens if attempt is record.final else None,
     )
 
 

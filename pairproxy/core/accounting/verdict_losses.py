@@ -6,17 +6,18 @@ from dataclasses import replace
 from pairproxy.core.accounting.losses import Losses
 from pairproxy.core.accounting.notes import MOSTLY
 from pairproxy.core.accounting.occupancy import service_s
+from pairproxy.core.accounting.timeline import Bar
 from pairproxy.core.accounting.verdict import Seen, Verdict, several, shown
 from pairproxy.core.accounting.verdict_bounds import (
     CUT_IT,
     QUICKER_TOOLS,
-    SHORT,
     chain,
     few_requests,
     one_at_a_time,
-    one_replica,
-    single_node,
 )
+from pairproxy.core.accounting.verdict_nodes import SHORT, one_replica, single_node
+
+CLEARLY = 1.1  # times as much: what a person would call another number
 
 
 def by_the_losses(seen: Seen, losses: Losses) -> Verdict:
@@ -49,6 +50,8 @@ def _idle(seen: Seen, loss: str, seconds: float) -> Verdict:
     longest = occupancy.longest
     stands_out = longest is not None and occupancy.median_s <= SHORT * service_s(longest)
     if longest is not None and stands_out and longest.ended_s >= MOSTLY * report.makespan_s:
+        if not occupancy.is_long:
+            return _slow_end(seen, longest, loss, seconds)
         return Verdict(
             "one-long-request",
             f"One request ({longest.request[:8]} on {seen.lane_name(longest.lane)}, from"
@@ -60,6 +63,22 @@ def _idle(seen: Seen, loss: str, seconds: float) -> Verdict:
             loss,
         )
     return _uneven_end(seen, loss, seconds)
+
+
+def _slow_end(seen: Seen, longest: Bar, loss: str, seconds: float) -> Verdict:
+    """The last one is no longer than others: where it ran was slow."""
+    where = seen.lane_name(longest.lane)
+    return Verdict(
+        "slow-pace",
+        f"One request ({longest.request[:8]}) took {shown(service_s(longest))} s on {where}, although its"
+        f" reply is no longer than others, half of which took {shown(seen.occupancy.median_s)} s or less;"
+        f" other slots had nothing left to do, which cost {seen.of_makespan(seconds)}.",
+        f"See whether something else used {where} meanwhile, or whether it slows down when it is hot. If it"
+        " is always so slow, the others may be sooner done without it: `pairproxy whatif --remove`"
+        " simulates it.",
+        seconds,
+        loss,
+    )
 
 
 def _starved(seen: Seen, loss: str, seconds: float) -> Verdict:
@@ -104,13 +123,17 @@ def _cold_loads(seen: Seen, loss: str, seconds: float) -> Verdict:
     loads = [bar for bar in seen.timeline.bars if bar.load_s > 0.0]
     where = seen.named(Counter(seen.lane_name(bar.lane) for bar in loads))
     longest_s = max((bar.load_s for bar in loads), default=0.0)
+    all_s = seen.report.losses.total_s if seen.report.losses is not None else seconds
+    most = (
+        f", or {shown(all_s)} s where the other slots stood idle for it" if all_s > CLEARLY * seconds else ""
+    )
     return Verdict(
         "cold-loads",
         f"Loading models cost {seen.of_makespan(seconds)}: {several(len(loads), 'request')} had to wait"
         " for it"
         f" ({where}), up to {shown(longest_s)} s.",
         "Let the engines keep the model in memory (Ollama: OLLAMA_KEEP_ALIVE), or send each node one short"
-        f" request before the run: that saves up to {shown(seconds)} s.",
+        f" request before the run: that saves about {shown(seconds)} s{most}.",
         seconds,
         loss,
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from pairproxy.core.accounting.bounds import provable_makespan
-from pairproxy.core.accounting.chains import size, think_s
+from pairproxy.core.accounting.chains import size, think_s, waits_for
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.models import ModelName, NodeId, Place, Rates
 
@@ -124,14 +124,15 @@ def works_of(records: Sequence[RequestRecord], parents: Sequence[int | None]) ->
     if any(not (size(one) and one.usage.output_tokens is not None) for one in records):
         return ()
     own, shared = _reading(records, parents)
+    waits = waits_for(records, parents)
     works = [
         Work(
             arrived_at=record.arrived_at,
             model=record.model,
             read_tokens=own[index],
             write_tokens=float(record.usage.output_tokens or 0),
-            after=parents[index],
-            think_s=0.0 if (parent := parents[index]) is None else think_s(records, index, parent),
+            after=waits[index][-1] if waits[index] else None,
+            think_s=think_s(records, index, waits[index][-1]) if waits[index] else 0.0,
         )
         for index, record in enumerate(records)
     ]

@@ -88,11 +88,13 @@ class _Replay:
     def makespan_s(self, pieces: Sequence[Piece]) -> float:
         """From the first arrival to the last end. Each piece begins once a slot that may have it is free."""
         followers: dict[int, list[int]] = {}
+        to_end = [0 if piece.after is None else 1 + len(piece.joins) for piece in pieces]
         for index, piece in enumerate(pieces):
             if piece.after is None:
                 heapq.heappush(self._to_come, (piece.arrived_at, index))
             else:
-                followers.setdefault(piece.after, []).append(index)
+                for before in (piece.after, *piece.joins):
+                    followers.setdefault(before, []).append(index)
         indices = {piece.attempt: index for index, piece in enumerate(pieces)}
         while (at := self._next_time()) is not None:
             for gpu in self._gpus.values():
@@ -100,7 +102,9 @@ class _Replay:
                     if reached.phase is Phase.DECODE:
                         self._ended_at = reached.at
                         for index in followers.get(indices[reached.attempt], ()):
-                            heapq.heappush(self._to_come, (reached.at + pieces[index].think_s, index))
+                            to_end[index] -= 1
+                            if not to_end[index]:
+                                heapq.heappush(self._to_come, (reached.at + pieces[index].think_s, index))
             while self._to_come and self._to_come[0][0] <= at:
                 piece = pieces[heapq.heappop(self._to_come)[1]]
                 self._queues.setdefault(piece.model, deque()).append(piece)

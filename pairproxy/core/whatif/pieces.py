@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pairproxy.core.accounting.chains import follows, size, think_s
+from pairproxy.core.accounting.chains import follows, size, think_s, waits_for
 from pairproxy.core.accounting.paces import cached_of
 from pairproxy.core.accounting.records import AttemptRecord, RequestRecord
 from pairproxy.core.accounting.runs import Run
@@ -14,6 +14,8 @@ from pairproxy.core.simulated_gpu import SimulatedGpu
 @dataclass(frozen=True, slots=True)
 class Piece:
     """One served request. ``after``: the index of the piece it follows, ``think_s`` after its end.
+
+    With ``joins``, after the end of the last of these, too: those of sub-agents that it waited for.
 
     ``read`` are the tokens that were read where it ran, ``unread`` those that had to be read unless the run
     itself had read them before: of these, ``blocks`` say which.
@@ -32,6 +34,7 @@ class Piece:
     reply_blocks: tuple[int, ...] = ()
     after: int | None = None
     think_s: float = 0.0
+    joins: tuple[int, ...] = ()
 
     def seconds(self, rates: Rates) -> float:
         """On an engine of its own."""
@@ -59,15 +62,16 @@ def pieces_of(run: Run) -> list[Piece]:
     records = [record for record, _ in done]
     if any(not record.usage.prompt_tokens and not record.usage.output_tokens for record in records):
         return []
-    parents = follows(records)
+    waits = waits_for(records, follows(records))
     seen: set[int] = set()
     pieces = []
-    for index, ((record, final), parent) in enumerate(zip(done, parents, strict=True)):
+    for index, ((record, final), before) in enumerate(zip(done, waits, strict=True)):
         pieces.append(
             replace(
                 _piece(record, final, seen),
-                after=parent,
-                think_s=0.0 if parent is None else think_s(records, index, parent),
+                after=before[0] if before else None,
+                think_s=think_s(records, index, before[-1]) if before else 0.0,
+                joins=before[1:],
             )
         )
         seen.update(record.prefix)
@@ -97,6 +101,8 @@ def _with_replies(pieces: Sequence[Piece]) -> list[Piece]:
     for step in pieces:
         if step.after is not None:
             last = done[step.after]
+            if step.blocks[: len(last.blocks)] != last.blocks:
+                continue  # it is the first of a sub-agent, and has a prompt of its own
             new = step.blocks[len(last.blocks) :][: last.output // BLOCK_TOKENS]
             done[step.after] = replace(last, reply_blocks=new)
     return done

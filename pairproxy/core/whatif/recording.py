@@ -49,11 +49,12 @@ class RecordedRequest:
     max_output_tokens: int | None = None
     client: int = 0  # clients are numbered
     after: int | None = None  # the index of the request whose reply it follows
-    think_s: float = 0.0  # from that reply to its arrival
+    think_s: float = 0.0  # from that reply to its arrival; with joins from the end of the last of all
     blocks: int = 0  # of its prompt
     shared_blocks: int = 0  # the first so many are those of
     shared_with: int | None = None  # the request of this index
     is_streaming: bool = True
+    joins: tuple[int, ...] = ()  # the indices of others that had to end before it: those of sub-agents
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,7 @@ def _requests(run: Run, pieces: list[Piece]) -> Iterator[RecordedRequest]:
             client=clients.setdefault(one.client, len(clients)),
             after=piece.after,
             think_s=piece.think_s,
+            joins=piece.joins,
             blocks=len(piece.blocks),
             shared_blocks=count,
             shared_with=holder,
@@ -146,6 +148,8 @@ def reply_blocks_of(
     for step, own in zip(requests, blocks, strict=True):
         if step.after is not None:
             last = requests[step.after]
+            if own[: len(blocks[step.after])] != blocks[step.after]:
+                continue  # it is the first of a sub-agent, and has a prompt of its own
             found[step.after] = own[len(blocks[step.after]) :][: last.output_tokens // BLOCK_TOKENS]
     return found
 

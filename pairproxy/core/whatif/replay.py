@@ -149,7 +149,9 @@ def _check(recording: Recording, changes: Changes) -> None:
 def _check_sizes(recording: Recording) -> None:
     """Of a file that is damaged; what a daemon tells of itself is sound."""
     for index, one in enumerate(recording.requests):
-        are_before = all(other is None or 0 <= other < index for other in (one.after, one.shared_with))
+        are_before = all(
+            other is None or 0 <= other < index for other in (one.after, one.shared_with, *one.joins)
+        )
         are_times = all(0.0 <= seconds <= MOST_S for seconds in (one.arrived_s, one.think_s))
         are_sizes = all(0 <= tokens <= MOST_TOKENS for tokens in (one.prompt_tokens, one.output_tokens))
         if not (are_before and are_times and are_sizes and min(one.blocks, one.shared_blocks) >= 0):
@@ -261,6 +263,7 @@ def requests_of(recording: Recording) -> list[SimRequest]:
             client=f"client {one.client}",
             model=ModelName(one.model),
             after=one.after,
+            joins=one.joins,
             think_s=one.think_s,
             blocks=blocks[index],
             reply_blocks=replies[index],

@@ -11,10 +11,11 @@ from pairproxy.core.accounting.runs import Run
 from pairproxy.core.accounting.timeline import Timeline, lay_out
 from pairproxy.core.accounting.verdict import Seen, Verdict
 from pairproxy.core.accounting.works import Places
-from pairproxy.core.experiments.accounting import places_of
+from pairproxy.core.experiments.accounting import caches_of, places_of
 from pairproxy.core.experiments.setup import Setup
 from pairproxy.core.models import NodeId, Rates
 from pairproxy.core.simulator import simulate
+from pairproxy.core.whatif.alone import Caches, best_single_node
 from pairproxy.core.workload import SimNode, SimRequest
 
 HOME = NodeId("a")
@@ -51,16 +52,20 @@ def judged(cluster: Sequence[SimNode], requests: Sequence[SimRequest], seed: int
     """Simulate the requests on the cluster."""
     records = simulate(cluster, requests, Setup().rules(), seed).records
     slots = {one.node: sum(engine.slots for engine in one.engines) for one in cluster if one.engines}
-    return judged_records(records, slots, places_of(cluster))
+    return judged_records(records, slots, places_of(cluster), caches_of(cluster))
 
 
 def judged_records(
-    records: Sequence[RequestRecord], slots: dict[NodeId, int], places: Places | None
+    records: Sequence[RequestRecord],
+    slots: dict[NodeId, int],
+    places: Places | None,
+    caches: Caches | None = None,
 ) -> Judged:
     """The same of records that are there already."""
     records = tuple(sorted(records, key=lambda record: record.arrived_at))
     run = Run("job", None, records)
-    report = report_run(run, slots, None, places=places)
+    t1 = best_single_node(run, places, caches) if places is not None and caches is not None else None
+    report = report_run(run, slots, t1, places=places)
     timeline = lay_out(records, run.started_at, report.lower_bound_s)
     return Judged(
         report, timeline, occupancy(timeline, report.slots), judge(report, timeline, {"a": "laptop"})

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairproxy.core.accounting.chains import critical_path_s, find_chains, follows, size, think_s
+from pairproxy.core.accounting.chains import critical_path, find_chains, follows, size, think_s, waits_for
 from pairproxy.core.accounting.records import RequestRecord
 from tests.core.accounting.conversation import served
 
@@ -19,13 +19,13 @@ def test_a_prompt_that_goes_on_with_another_follows_it() -> None:
     (chain,) = find_chains(records, parents)
     assert (chain.steps, chain.tool_s, chain.span_s) == ((0, 2, 3), 4.0, 14.0)
     assert think_s(records, 3, 2) == 2.0
-    assert critical_path_s(records, parents) == 14.0
+    assert critical_path(records, parents).span_s == 14.0
 
 
 def test_waiting_is_no_part_of_the_path() -> None:
     """A step that stood in the queue for a minute took as long as it ran."""
     records = [step("a", 0, 3, 1), served("b", 4, 64, 66, prefix=(1, 2), prompt=200)]
-    assert critical_path_s(records, follows(records)) == 3.0 + 1.0 + 2.0
+    assert critical_path(records, follows(records)).span_s == 3.0 + 1.0 + 2.0
 
 
 def test_a_step_waits_for_the_one_before() -> None:
@@ -90,4 +90,36 @@ def test_whatever_arrives_the_chains_are_apart(facts: list[tuple[int, int, list[
         )
     steps = [one for chain in find_chains(records, parents) for one in chain.steps]
     assert len(steps) == len(set(steps))
-    assert critical_path_s(records, parents) >= max((one.service_s or 0.0 for one in records), default=0.0)
+    assert critical_path(records, parents).span_s >= max(
+        (one.service_s or 0.0 for one in records), default=0.0
+    )
+
+
+def test_an_agent_waits_for_its_sub_agents() -> None:
+    """Two of them, of two steps and of one, begin after its first reply; it goes on when both are over."""
+    records = [
+        step("main", 0, 3, 1),
+        step("x1", 3.5, 6, 7),
+        step("y", 3.6, 20, 8),
+        step("x2", 7, 12, 7, 9),
+        step("on", 20.5, 24, 1, 2),
+    ]
+    parents = follows(records)
+    assert parents == (None, None, None, 1, 0)
+    assert waits_for(records, parents) == ((), (0,), (0,), (1,), (0, 3, 2))
+    path = critical_path(records, parents)
+    assert path.steps == (0, 2, 4)
+    assert (round(path.tool_s, 6), round(path.span_s, 6)) == (1.1, 24.0)
+    assert sum(chain.tool_s for chain in find_chains(records, parents)) == 1.5
+
+
+def test_what_goes_on_beside_a_tool_is_no_sub_agent() -> None:
+    """One that began before the reply, one that went on after the step came, one over long before it."""
+    records = [
+        step("a", 0, 3, 1),
+        step("before", 2, 9, 7),
+        step("short", 4, 5, 6),
+        step("after", 5, 11, 8),
+        step("b", 10, 14, 1, 2),
+    ]
+    assert waits_for(records, follows(records)) == ((), (), (), (), (0,))

@@ -1,7 +1,6 @@
 from dataclasses import replace
 
-from pairproxy.core.accounting.judging import DECISIVE, WORTH_SAYING
-from pairproxy.core.accounting.losses import IN_WORDS
+from pairproxy.core.accounting.judging import COMPANY, DECISIVE, WORTH_SAYING
 from pairproxy.core.accounting.verdict import shown
 from pairproxy.core.models import Outcome, Rates
 from pairproxy.core.workload import SimNode
@@ -25,10 +24,10 @@ def test_a_smaller_loss_is_told_after_what_made_the_bound() -> None:
     """Slots that slow each other a little: the work is the limit, and what it cost stands behind it."""
     run = judged(nodes("ab", 2, Rates(4000.0, 40.0, 0.02)), [piece() for _ in range(60)])
     assert run.report.losses is not None
-    loss, seconds = run.report.losses.largest
+    _, seconds = run.report.losses.largest
     assert WORTH_SAYING * run.report.makespan_s <= seconds < DECISIVE * run.report.makespan_s
     assert (run.verdict.cause, run.verdict.loss) == ("slots", None)
-    assert run.verdict.limited_by.endswith(f"waiting; beyond that, {IN_WORDS[loss]} {shown(seconds)} s.")
+    assert run.verdict.limited_by.endswith(f"waiting; beyond that, {COMPANY} {shown(seconds)} s.")
 
 
 def test_clients_that_lost_patience_are_told_before_all_else() -> None:
@@ -87,3 +86,25 @@ def test_nothing_served_is_told() -> None:
     ]
     run = judged_records(refused, {A: 1}, None)
     assert run.verdict.limited_by == "2 of 2 requests did not end well (2 refused)."
+
+
+def test_what_company_costs_as_is_known_is_no_slow_pace() -> None:
+    """Nothing else used these machines: the work is the limit, and fewer slots would not help."""
+    cluster = nodes("abc", 4, Rates(4000.0, 40.0, 0.15))
+    run = judged(cluster, [piece() for _ in range(60)])
+    assert run.report.losses is not None
+    loss, seconds = run.report.losses.largest
+    assert loss == "prediction_error_s"
+    assert seconds > DECISIVE * run.report.makespan_s
+    assert (run.verdict.cause, run.verdict.loss) == ("slots", None)
+    assert f"beyond that, {COMPANY} {shown(seconds)} s" in run.verdict.limited_by
+    fewer = judged(nodes("abc", 2, Rates(4000.0, 40.0, 0.15)), [piece() for _ in range(60)])
+    assert fewer.report.makespan_s > run.report.makespan_s
+
+
+def test_time_between_steps_is_told_once() -> None:
+    """What a chain calls its tools is not told a second time as slots that stood idle."""
+    steps = [
+        replace(piece(), after=number - 1 if number else None, think_s=0.3, chain="x") for number in range(8)
+    ]
+    assert judged(nodes("a"), steps).verdict.limited_by.endswith("2.10 s of it its own tools.")

@@ -34,7 +34,7 @@ def test_a_request_is_a_bar_that_waits_reads_and_writes() -> None:
         makespan_s=10.0,
         lower_bound_s=8.5,
         lanes=(Lane(A, ENGINE, 1),),
-        bars=(Bar(RequestId("r"), 1, 0, 1, timeline.bars[0].model, 1.0, 3.0, 3.5, 10.0, "done"),),
+        bars=(Bar(RequestId("r"), 1, 0, 1, timeline.bars[0].model, 1.0, 3.0, 3.5, 10.0, "done", 0.0, 100),),
         unplaced=(),
         waves=1,
     )

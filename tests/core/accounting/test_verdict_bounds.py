@@ -6,11 +6,10 @@ from random import Random
 import pytest
 
 from pairproxy.core.accounting.verdict import shown
-from pairproxy.core.experiments.rigs import at_speeds
-from pairproxy.core.models import EngineId, ModelName, Rates
-from pairproxy.core.workload import MODEL, SimEngine, SimNode, SimRequest
+from pairproxy.core.models import Rates
+from pairproxy.core.workload import SimRequest
 from pairproxy.core.workloads.chains import played, sub_agent
-from tests.core.accounting.judged import HOME, PIECE_S, RATES, Judged, judged, nodes, piece
+from tests.core.accounting.judged import HOME, PIECE_S, Judged, judged, nodes, piece
 
 NO_BATCHING = Rates(prefill=4000.0, decode=40.0, beta=0.0)
 
@@ -29,9 +28,7 @@ def test_five_equal_requests_on_three_nodes_are_limited_by_waves() -> None:
         limited
         == "5 requests on 3 slots go in 2 waves of about 2.90 s each, and the last one fills 2 of them."
     )
-    assert change.startswith(
-        "2 more slots, on another paired machine or by `engines.slots`, would make it 1 wave"
-    )
+    assert change.startswith("2 more slots on another paired machine would make it 1 wave")
     assert f"about {PIECE_S:.2f} s instead of {run.report.makespan_s:.2f} s" in change
 
 
@@ -58,7 +55,7 @@ def test_a_chain_is_limited_by_its_steps() -> None:
     assert run.verdict.cause == "chain"
     limited = run.verdict.limited_by
     assert limited.startswith("A chain of 8 steps, each of which waits for the one before, took ")
-    assert "tools 3.50 s in all" in limited
+    assert "3.50 s of it its own tools" in limited
     assert run.verdict.change.startswith("More machines cannot help;")
 
 
@@ -85,7 +82,8 @@ def test_fewer_requests_than_slots_are_told() -> None:
     cluster = nodes("ab", 4, NO_BATCHING)
     limited, change = at_its_bound(judged(cluster, [piece() for _ in range(3)]), "few-requests")
     assert limited.startswith("There were fewer requests (3) than slots (8): none waited")
-    assert "cutting the work into 8 requests or more" in change
+    assert change.startswith("More slots cannot help;")
+    assert "(up to 2 on a node)" in change
 
 
 def test_clients_that_ask_late_are_told() -> None:
@@ -104,7 +102,7 @@ def test_a_long_last_request_that_came_late_is_told_where_nothing_else_is() -> N
     assert limited.startswith("Only ")
     assert "(r7 on " in limited
     assert "came at 7.50 s" in limited
-    assert change.startswith("More machines cannot help;")
+    assert change.startswith("More machines would save 1.30 s at most")
 
 
 def test_two_bursts_with_a_pause_are_the_clients_doing() -> None:
@@ -121,56 +119,6 @@ def test_agents_whose_tools_run_are_told() -> None:
     assert run.verdict.cause == "tools"
     assert f"tools {shown(run.report.tool_s)} s in 6 chains" in run.verdict.limited_by
     assert run.verdict.change.startswith("Quicker tools, or more agents side by side")
-
-
-def test_the_only_node_with_the_model_is_named() -> None:
-    """With the model, and what a second node would bring."""
-    run = judged(nodes("a", 2, NO_BATCHING), [piece() for _ in range(40)])
-    limited, change = at_its_bound(run, "single-node")
-    assert limited.startswith("Only one node, laptop, has m:latest, and its 2 slots were busy for ")
-    assert f"about {run.report.makespan_s / 2:.1f} s" in change
-
-
-def test_what_a_second_node_promises_is_what_it_brings() -> None:
-    """Forty on two such nodes take half, within 5 %."""
-    one = judged(nodes("a", 2, NO_BATCHING), [piece() for _ in range(40)]).report.makespan_s
-    two = judged(nodes("ab", 2, NO_BATCHING), [piece() for _ in range(40)]).report.makespan_s
-    assert two == pytest.approx(one / 2, rel=0.05)
-
-
-def test_a_node_that_does_nearly_all_is_named() -> None:
-    """At 4 : 1 no schedule gains more than a quarter."""
-    cluster = at_speeds(40.0, 10.0)
-    run = judged(cluster, [replace(piece(), origin=cluster[0].node) for _ in range(9)])
-    limited, change = at_its_bound(run, "unequal-nodes")
-    assert limited.startswith("node0 does 80% of what all 2 nodes can do together")
-    assert "1.25 times as fast as the best node alone" in limited
-    assert change.startswith("Only a node of about the speed of node0")
-
-
-def test_a_model_that_only_one_node_has_is_named() -> None:
-    """Sixteen requests for it wait there while the other node is idle."""
-    two = ModelName("two:latest")
-    first = SimNode(HOME, (SimEngine(EngineId("gpu"), 2, {MODEL: RATES}),))
-    second = SimNode.of("b", 2, RATES)
-    second = replace(second, engines=(SimEngine(EngineId("gpu"), 2, {MODEL: RATES, two: RATES}),))
-    asked = [SimRequest(0.0, HOME, 800, 100, model=two) for _ in range(16)] + [piece() for _ in range(4)]
-    run = judged([first, second], asked)
-    assert run.verdict.cause == "one-replica"
-    assert run.verdict.limited_by.startswith("two:latest ran on b only, and its 16 requests waited ")
-    assert (
-        run.verdict.change
-        == "Put two:latest on another paired machine: `pairproxy models` shows who has what."
-    )
-
-
-def test_work_that_keeps_all_slots_busy_is_the_limit_itself() -> None:
-    """How busy, how many waited, and what half as many slots more would bring."""
-    run = judged(nodes("abc", 2, NO_BATCHING), [piece() for _ in range(60)])
-    limited, change = at_its_bound(run, "slots")
-    assert limited.startswith("The work itself: 60 requests kept 6 slots on 3 nodes busy for ")
-    assert f", with up to {run.occupancy.most_waiting} waiting" in limited
-    assert f"3 more like these would need about {run.report.makespan_s * 6 / 9:.1f} s" in change
 
 
 def test_work_that_is_mostly_reading_is_told_as_such() -> None:

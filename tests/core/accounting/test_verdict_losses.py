@@ -1,5 +1,6 @@
 """Runs that lost time, each in another way, and what is said of it: the largest loss, with its seconds."""
 
+import re
 from dataclasses import replace
 from random import Random
 
@@ -108,8 +109,26 @@ def test_a_node_that_slowed_down_is_a_slow_pace() -> None:
 def test_a_batching_node_that_is_alone_is_told_as_alone() -> None:
     """What its slots cost each other says less than that nobody else has the model."""
     run = judged(nodes("a", 2), [piece() for _ in range(40)])
-    limited, _ = lost(run, "single-node", "prediction_error_s")
-    assert limited.startswith("Only one node, laptop, has m:latest")
+    assert (run.verdict.cause, run.verdict.loss) == ("single-node", None)
+    assert run.verdict.limited_by.startswith("Only one node, laptop, has m:latest")
+
+
+def test_a_slow_node_at_the_end_is_no_long_request() -> None:
+    """Its reply is as long as all others: to cut it into parts would miss the point."""
+    slow = [SimNode.of(n, 2, RATES, slowed=(Slowdown(2.0, 60.0, 0.05),) if n == "b" else ()) for n in "abc"]
+    run = judged(slow, [piece() for _ in range(12)])
+    limited, change = lost(run, "slow-pace", "tail_idle_s")
+    assert " s on b, although its reply is no longer than others, half of which took " in limited
+    assert change.startswith("See whether something else used b meanwhile")
+
+
+def test_what_warm_nodes_save_is_told_with_its_range() -> None:
+    """The same run with all models in memory ends within it."""
+    cold = [SimNode.of(name, 1, RATES, is_loaded=name == "a") for name in "abc"]
+    run = judged(cold, [piece(200) for _ in range(6)])
+    warm = judged(nodes("abc"), [piece(200) for _ in range(6)])
+    least, most = map(float, re.findall(r"(?:about|or) (\d+\.\d+) s", run.verdict.change))
+    assert least - 0.1 <= run.report.makespan_s - warm.report.makespan_s <= most + 0.1
 
 
 def test_the_way_there_is_told() -> None:
