@@ -17,7 +17,7 @@ from pairproxy.api.schema import Report
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.accounting.progress import Progress, progress_of
 from pairproxy.core.accounting.report import RunReport, report_run
-from pairproxy.core.accounting.runs import Group, Run, known_as
+from pairproxy.core.accounting.runs import Group, Run, group_all, is_id, known_as, recent
 from pairproxy.core.accounting.works import slots_of
 from pairproxy.core.models import NodeId, RequestId
 from pairproxy.core.scheduler import Scheduler
@@ -100,7 +100,7 @@ class Reports:
         known = self._look()
 
         def make() -> Watched:
-            groups = self._groups(known)
+            groups = self._known_as(group_all(recent(known.records, known.opened), known.opened))
             current = max((one for one in groups if one.open), key=lambda one: one.started_at, default=None)
             current_run, last = None if current is None else current.run, _last(groups)
             self._refresh([run for run in (current_run, last) if run is not None], known)
@@ -131,7 +131,7 @@ class Reports:
         findings = tuple(finding.sentence for finding in self._scheduler.findings)
 
         def make() -> Report:
-            run = _find(self._groups(known), name)
+            run = _find(self._known_as(known.groups()), name)
             if run is None:
                 return self._remembered(name, told, with_recording) or Report(None, (), told, node=own)
             kept = self._kept.get(run.id) if is_watched else None
@@ -204,9 +204,9 @@ class Reports:
             self._next_at = max(self._next_at, self._now() + PAUSE_TIMES * took_s)
             return found
 
-    def _groups(self, known: Known) -> tuple[Group, ...]:
-        """All runs of which memory holds something; one that outgrew it keeps its id."""
-        return known.groups() if self.past is None else known_as(known.groups(), self.past.id_of)
+    def _known_as(self, groups: tuple[Group, ...]) -> tuple[Group, ...]:
+        """A run that outgrew memory keeps its id."""
+        return groups if self.past is None else known_as(groups, self.past.id_of)
 
     def _look(self) -> Known:
         return look(self._scheduler, self._ledger, self._now())
@@ -221,7 +221,9 @@ def _last(groups: Iterable[Group]) -> Run | None:
 def _find(groups: Iterable[Group], name: str | None) -> Run | None:
     """The last run, or the last one called ``name``, or the one with this id."""
     wanted = [group for group in groups if name is None or group.name == name]
-    return _last(wanted) or _last(group for group in groups if group.id == name)
+    return _last(wanted) or _last(
+        group for group in groups if name is not None and is_id(group.id, group.name, name)
+    )
 
 
 def _key(run: Run) -> tuple[int, float]:

@@ -5,6 +5,7 @@ together while something of it is in flight, and across pauses of at most ``idle
 if the next request goes on with the prompt of one of them, as a chain does after a long tool.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pairproxy.core.models import ModelName, RequestId
 IDLE_GAP_S = 5.0  # an agent's tool step between two requests takes seconds; a person who reads takes longer
 TOOL_GAP_S = 60.0  # the same where the next request goes on with one of the run: a tool may run tests
 NAMED_GAP_S = 3600.0  # a job of the same name that comes again is another run
+SHORT_ID = 8  # characters of an id that faces show
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,11 @@ class Group:
 _Member = RequestRecord | OpenRequest
 
 
+def is_id(run: str, name: str | None, wanted: str) -> bool:
+    """Whether this is a run's id; of an unnamed one, also as short as it is shown."""
+    return run == wanted or (name is None and len(wanted) >= SHORT_ID and run.startswith(wanted))
+
+
 def id_of(members: Sequence[_Member]) -> str:
     """The id of an unnamed run of these (by arrival): that of its first request.
 
@@ -109,6 +116,28 @@ def group_all(
         *(_group(name, part) for name, group in named.items() for part in _split(group, NAMED_GAP_S)),
         *(_group(None, part) for group in unnamed.values() for part in _split(group, idle_gap_s)),
     )
+
+
+def recent(records: Sequence[RequestRecord], open_requests: Iterable[OpenRequest]) -> list[RequestRecord]:
+    """Those of the records (the earliest end first) that the last run, or one that goes on, may consist of.
+
+    Of a day of single requests these are a few, which are grouped at each look: all that is older ended so
+    long before the others arrived that nothing joins them.
+    """
+    own = [one for one in records if one.origin is None]
+    opened = [*open_requests]
+    found: list[RequestRecord] = []
+    for gap_s, is_named in ((NAMED_GAP_S, True), (TOOL_GAP_S, False)):
+        kind = [one for one in own if (one.run is not None) is is_named]
+        since = min((one.arrived_at for one in opened if (one.run is not None) is is_named), default=math.inf)
+        if kind and kind[-1] is own[-1]:
+            since = min(since, kind[-1].arrived_at)
+        first = len(kind)
+        while first and since - kind[first - 1].ended_at <= gap_s:
+            first -= 1
+            since = min(since, kind[first].arrived_at)
+        found += kind[first:]
+    return found
 
 
 def known_as(groups: Iterable[Group], id_of: Callable[[RequestId], str | None]) -> tuple[Group, ...]:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given
@@ -5,7 +6,16 @@ from hypothesis import strategies as st
 
 from pairproxy.core.accounting.ledger import RequestRecord
 from pairproxy.core.accounting.open_requests import OpenRequest
-from pairproxy.core.accounting.runs import IDLE_GAP_S, Run, group_all, group_runs, known_as
+from pairproxy.core.accounting.runs import (
+    IDLE_GAP_S,
+    Group,
+    Run,
+    group_all,
+    group_runs,
+    is_id,
+    known_as,
+    recent,
+)
 from tests.core.accounting.conversation import B, asked, served
 
 
@@ -126,6 +136,47 @@ def test_every_record_is_in_one_run(some: list[RequestRecord]) -> None:
             assert after.started_at - before.ended_at > IDLE_GAP_S
 
 
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(0.0, 9000.0), st.floats(0.0, 200.0), st.sampled_from([None, None, "x", "y"]),
+            st.sampled_from(["c", "d"]), st.booleans(), st.sampled_from(["", "", "chain"]),
+        ),
+        max_size=25,
+    )
+)  # fmt: skip
+def test_what_is_recent_holds_the_last_run_and_all_that_go_on(
+    made: list[tuple[float, float, str | None, str, bool, str]],
+) -> None:
+    """They are the same as if all were grouped."""
+    records, opened = [], []
+    for index, (at, took, run, client, is_open, chain) in enumerate(made):
+        if is_open and index % 3 == 0:
+            opened.append(OpenRequest(asked(f"r{index}", client=client, run=run, chain=chain), at))
+        else:
+            one = served(f"r{index}", at, at, at + took, client=client, run=run)
+            records.append(replace(one, chain=chain))
+    records.sort(key=lambda one: one.ended_at)
+
+    def told(groups: tuple[Group, ...]) -> list[Group]:
+        last = [one.id for one in records[-1:]]
+        found = [one for one in groups if one.open or any(member.id in last for member in one.ended)]
+        return sorted(found, key=lambda one: (one.id, one.started_at))
+
+    assert told(group_all(recent(records, opened), opened)) == told(group_all(records, opened))
+
+
+def test_a_day_of_single_requests_is_not_recent() -> None:
+    """Nor what peers sent; what they have named may come again within the hour."""
+    day = [served(f"r{one}", 100.0 * one, 100.0 * one, 100.0 * one + 5.0) for one in range(50)]
+    guest = served("guest", 4990.0, 4990.0, 4991.0, origin=B)
+    assert [one.id for one in recent([*day, guest], ())] == ["r49"]
+    named = served("named", 3000.0, 3000.0, 3001.0, run="job")
+    opened = OpenRequest(asked("more", run="job"), 5000.0)
+    assert [one.id for one in recent([*day[:30], named, *day[30:]], [opened])] == ["named", "r49"]
+    assert recent((), ()) == []
+
+
 def test_what_was_one_run_is_one_though_what_joined_it_is_forgotten() -> None:
     """By the id it had; a named one, and one that nothing is known of, stay as they are."""
     records = [
@@ -189,3 +240,12 @@ def test_a_run_keeps_its_id_from_its_first_request_to_its_end(
     grouped |= {one.id: group.id for group in groups for one in group.open}
     assert grouped == {name: final[name] for name in grouped}
     assert len(grouped) == len(ended) + len(opened)
+
+
+def test_an_id_may_be_as_short_as_it_is_shown() -> None:
+    """Of an unnamed run; a name is given whole, or it would be another one."""
+    assert is_id("7a7a48dff6fc", None, "7a7a48df")
+    assert is_id("7a7a48dff6fc", None, "7a7a48dff6fc")
+    assert not is_id("7a7a48dff6fc", None, "7a7a48d")
+    assert not is_id("nightly build", "nightly build", "nightly b")
+    assert is_id("job", "job", "job")
