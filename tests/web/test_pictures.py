@@ -35,10 +35,16 @@ def cluster(directory: Path) -> Iterator[Node]:
 
 def take(page: Any, name: str) -> None:
     """Take a picture of what is seen; it must be small, and show something."""
+    page.evaluate(DRAWN)
     picture = page.screenshot(animations="disabled")
     assert 10_000 < len(picture) < MOST_BYTES, f"{name}: {len(picture)} bytes"
     if os.environ.get("PICTURES") and name in IN_DOCS:
         (PICTURES / f"page-{name}.png").write_bytes(picture)
+
+
+DRAWN = """async () => {
+  for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
+}"""  # a change is drawn in the next frame, the timeline in the one after it
 
 
 @pytest.mark.slow

@@ -184,7 +184,8 @@ export class Drawing {
     pen.textAlign = "left";
     const step = niceStep(80 / this.perSecond);
     for (let at = 0; at <= this.end; at += step) {
-      if (this.x(at) >= this.label - 1) pen.fillText(`${Number(at.toFixed(6))} s`, this.x(at) + 2, AXIS / 2);
+      const [text, x] = [`${Number(at.toFixed(6))} s`, this.x(at) + 2];
+      if (x > this.label && x + pen.measureText(text).width <= width) pen.fillText(text, x, AXIS / 2);
     }
     pen.fillStyle = this.inks.back;
     pen.fillRect(0, AXIS, width, STRIP - 2);
