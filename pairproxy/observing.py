@@ -19,7 +19,7 @@ from pairproxy.admin.holdings import look
 from pairproxy.admin.live import Live
 from pairproxy.admin.matrix import lay_out
 from pairproxy.admin.pages import description, kept, reckoned
-from pairproxy.admin.past import runs_page
+from pairproxy.admin.runs import runs_page
 from pairproxy.admin.server import AdminPort, Change, Page
 from pairproxy.admin.view import View
 from pairproxy.api.models import ModelMatrix

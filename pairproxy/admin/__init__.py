@@ -6,5 +6,5 @@
     view     what is told there;  explaining: one request;  live: /events, the same as it changes
     moment -> reporting    what is known now, copied -> runs and their reports, reckoned in a thread
     holdings -> differences -> matrix    who holds what -> what differs -> /models
-    advising   /advice;  past: /runs;  pages: /models and /openapi.json, by whoever makes them
+    advising   /advice;  runs: /runs;  pages: /models and /openapi.json, by whoever makes them
 """

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from pairproxy.admin.past import LIMIT, MOST, runs_page
+from pairproxy.admin.runs import LIMIT, MOST, runs_page
 from pairproxy.api.runs import Runs, RunSummary
 from pairproxy.core.errors import BadRequest
 from tests.api.test_schema import REPORT
