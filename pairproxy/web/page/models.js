@@ -29,7 +29,7 @@ function cell(one) {
     one.context_tokens ? `window ${one.context_tokens}` : null,
     one.decode_tokens_per_s === null ? null : `${one.decode_tokens_per_s.toFixed(0)} tok/s`,
   ].filter(Boolean);
-  return h("div", { class: `copy ${one.state}` }, h("span", { "aria-hidden": "true" }, mark, " "), word, more.length ? h("small", {}, more.join(", ")) : null);
+  return h("div", { class: `replica ${one.state}` }, h("span", { "aria-hidden": "true" }, mark, " "), word, more.length ? h("small", {}, more.join(", ")) : null);
 }
 
 function known(row) {
