@@ -99,6 +99,11 @@ class AdminPort(Port):
         fields = request.headers
         try:
             self.refuse_a_crowd(request)
+        except PairproxyError as error:
+            refused = answer({"error": error.sentence}, error.status)
+            refused.force_close()
+            return refused
+        try:
             self._gate.check(fields.getall("Host", []), fields.getall("Origin", []), _site(request))
         except PairproxyError as error:
             return answer({"error": error.sentence}, error.status)

@@ -29,7 +29,8 @@ class Room:
         self._owners[connection] = owner
         self._counts[owner] = self._counts.get(owner, 0) + 1
         if self._counts[owner] > self._most:
-            if not self._close(one for one in self._idle if self._owners.get(one) == owner):
+            self._close(one for one in self._idle if self._owners.get(one) == owner)
+            if self._counts[owner] > self._most:  # also where one gave way that was late itself
                 self._late.add(connection)
         elif self._is_short():
             self.close_longest_idle()

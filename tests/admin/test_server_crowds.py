@@ -81,6 +81,7 @@ def test_as_many_as_one_person_needs_are_answered_at_once() -> None:
                 refused = await late.reply()
                 assert refused.status == 503
                 assert "Too many connections" in refused.json()["error"]
+                assert refused.header("Connection") == b"close"
             free.set()
             for client in crowd:
                 assert (await client.reply()).status == 200

@@ -57,6 +57,38 @@ def test_one_that_has_just_been_used_is_kept() -> None:
     run_async(main())
 
 
+def test_a_crowd_that_comes_at_once_gets_no_more_places() -> None:
+    """Who takes the place of one that was too many is too many as well: of each pair one had got in."""
+
+    async def main() -> None:
+        go_on = asyncio.Event()
+
+        async def script(_: ParsedRequest, connection: EngineConnection) -> None:
+            await go_on.wait()
+            await connection.send(scripts.json_bytes({"done": True}))
+
+        async with FakeEngine(script) as engine, Node(engine, slots=9, limits=Limits(connections=2)) as node:
+            busy = [await RawClient.open(node.port) for _ in range(2)]
+            for client in busy:
+                await client.send(request())
+            await eventually(lambda: len(engine.requests) == 2)
+            for _ in range(4):
+                silent = await RawClient.open(node.port)
+                await eventually(lambda: node.client_port.connections == 3)
+                late = await RawClient.open(node.port)
+                assert await silent.end() == b""
+                assert (await late.ask(request())).status == 503
+                await eventually(lambda: node.client_port.connections == 2)
+                for client in (silent, late):
+                    client.leave()
+            go_on.set()
+            assert [(await client.reply()).status for client in busy] == [200, 200]
+            for client in busy:
+                client.leave()
+
+    run_async(main())
+
+
 def test_who_is_at_work_stays_and_the_late_one_hears_so() -> None:
     """No reply under way is ended for a newcomer; who is one too many is answered 503 and closed."""
 
