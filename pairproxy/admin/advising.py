@@ -19,7 +19,7 @@ from pairproxy.admin.server import answer
 from pairproxy.api.advice import Advice, AdviceReport, Lever
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.accounting.records import RequestRecord
-from pairproxy.core.accounting.runs import Run, group_runs
+from pairproxy.core.accounting.runs import Run, group_runs, is_id
 from pairproxy.core.accounting.works import Places, holding
 from pairproxy.core.advice.evidence import Conclusion, Elsewhere, Evidence, Service
 from pairproxy.core.advice.gathering import MOST_REQUESTS, Known, gather, speed_against
@@ -153,10 +153,11 @@ def _find(records: Sequence[RequestRecord], name: str | None) -> Run | None:
     """The run of this name; without one the last that says something, else the last. Raises NotRemembered."""
     runs = group_runs(records)
     if name is not None:
-        named = [run for run in runs if name in (run.name, run.id)]
+        named = [run for run in runs if name == run.name or is_id(run.id, run.name, name)]
         if not named:
             raise NotRemembered(
-                "There is no run of this name in the daemon's memory. Without --run the last is looked at."
+                "There is no run of this name in the daemon's memory, which begins with its start. Without "
+                "--run the last is looked at; `pairproxy whatif --run NAME` replays one that is kept."
             )
         return max(named, key=lambda run: run.ended_at)
     last = max(runs, key=lambda run: run.ended_at, default=None)

@@ -23,7 +23,7 @@ def find(ledger: Ledger, wanted: str) -> RequestRecord | OpenRequest:
         own = [record for record in records if record.origin is None] or [*records]
         if own:
             return own[-1]
-        raise NotRemembered("No request has ended yet. Send one to the port and ask again.")
+        raise NotRemembered("No request has ended since the daemon started. Send one and ask again.")
     known: list[RequestRecord | OpenRequest] = [*records, *ledger.opened()]
     exact = [one for one in known if one.id == wanted]
     begun = exact or [one for one in known if wanted and one.id.startswith(wanted)]

@@ -8,6 +8,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -81,6 +82,8 @@ def main() -> None:
     from pairproxy.api.client import NoDaemon
     from pairproxy.core.errors import PairproxyError
 
+    if sys.stdout is None:  # it was closed: who started this wants no output
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - to the end of the process
     try:
         _run()
     except NoDaemon as error:

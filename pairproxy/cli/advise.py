@@ -8,6 +8,7 @@ import typer
 
 from pairproxy.cli.options import Home, Json, home_or_default, plain
 from pairproxy.cli.printing import console, counted, say
+from pairproxy.tui.words import called
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from pairproxy.api.advice import AdviceReport
 
 NOTHING_YET = (
-    "No request has ended yet, so there is nothing to advise on. Point a tool at the port of an engine "
-    "(`pairproxy status` lists them), let it work, and ask again."
+    "No request has ended since the daemon started, so there is nothing to advise on. Point a tool at the "
+    "port of an engine (`pairproxy status` lists them), let it work, and ask again."
 )
 GUTTER = 3  # columns before a sentence: its number, or what marks a rejected one
 
@@ -63,7 +64,7 @@ def show(out: "Console", found: "AdviceReport") -> None:
 
 
 def _head(found: "AdviceReport") -> list[str]:
-    head = [f"Looked at {counted(found.requests, 'request')} of the run {plain(found.run or '')}."]
+    head = [f"Looked at {counted(found.requests, 'request')} of the run {plain(called(found.run or ''))}."]
     if found.model_error is not None and any(one.gain is not None for one in found.advice):
         head.append(f"What would be is simulated; the run as it was is met within {found.model_error:.1%}.")
     return head

@@ -84,7 +84,7 @@ def _wanted(found: "ModelMatrix", patterns: Sequence[str]) -> "tuple[ModelRow, .
 def _nothing(found: "ModelMatrix", patterns: Sequence[str]) -> str:
     if found.models:
         asked = " or ".join(map(plain, patterns))
-        return f"No model is called {asked}. `pairproxy models` lists all {len(found.models)}."
+        return f"No model is called {asked}. `pairproxy models` lists {counted(len(found.models), 'model')}."
     return "No engine of any node lists a model. Get one, e.g. `ollama pull llama3.2:1b`."
 
 

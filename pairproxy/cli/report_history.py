@@ -25,6 +25,8 @@ UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 SINCE = "--since takes 30m, 6h, 1d or 2w, or a date like 2026-11-01 or 2026-11-01T12:00."
 MOST_RUNS = 20_000  # in one table or document, the latest ones: as many as the daemon tells
 TITLES = ("started", "run", "done", "makespan", "speedup", "bound", "efficiency")
+NONE_THEN = "No run was kept in that time. `pairproxy report --all` shows all there are."
+NONE_YET = "No run is kept yet. One begins with the first request to a port of `pairproxy status`."
 FROM_FILE = "No daemon is running: this is what it kept on disk."
 PRIVATE = 0o600  # mode of an export: only its owner may read it, as history
 NAME_WIDTH = 16  # characters of a run's name in the table: with these it fits 80 columns
@@ -55,7 +57,7 @@ def look_back(home: Path, back: Back, *, as_json: bool) -> None:
     out = console()
     if found.runs:
         show_table(out, TITLES, [row(one) for one in reversed(found.runs)], frozenset(("started", "run")))
-    for line in summary(found):
+    for line in summary(found, is_all=back.run is None and back.since is None):
         say(out, line)
 
 
@@ -101,10 +103,10 @@ def row(run: "RunSummary") -> tuple[str, ...]:
     )
 
 
-def summary(found: "Runs") -> list[str]:
-    """All of them in a line, and what must be said."""
+def summary(found: "Runs", *, is_all: bool = False) -> list[str]:
+    """All of them in a line, and what must be said. ``is_all``: no time and no name was given."""
     if not found.runs:
-        return ["No run was kept in that time. `pairproxy report --all` shows all there are."]
+        return [NONE_YET if is_all else NONE_THEN]
     outcomes: dict[str, int] = {}
     for run in found.runs:
         for outcome, count in run.outcomes.items():
@@ -114,9 +116,9 @@ def summary(found: "Runs") -> list[str]:
     requests = counted(sum(run.requests for run in found.runs), "request")
     lines = [f"{counted(len(found.runs), 'run')}, {requests} ({told}), {tokens} tokens out"]
     speedups = sorted(run.speedup for run in found.runs if run.speedup is not None)
-    if speedups:
+    if len(speedups) > 1:
         middle = speedups[len(speedups) // 2]
-        lines.append(f"speedup {middle:.2f} in the median of {counted(len(speedups), 'run')} that have one")
+        lines.append(f"speedup {middle:.2f} in the median of {len(speedups)} runs that have one")
     if found.has_more:
         lines.append(f"There are more: these are the last {len(found.runs)}. A nearer --since shows others.")
     if found.problem:
@@ -128,6 +130,7 @@ def _runs(home: Path, since_unix: float, name: str | None) -> "Runs":
     """From the daemon, which also knows what is not on disk yet; else from disk."""
     from pairproxy.api.client import NoDaemon, get_runs
     from pairproxy.api.runs import Runs
+    from pairproxy.core.accounting.runs import is_id
     from pairproxy.history.reading import Past
     from pairproxy.history.store import FILE
 
@@ -138,7 +141,9 @@ def _runs(home: Path, since_unix: float, name: str | None) -> "Runs":
         stored = [one.summary for one in past.runs(since_unix, MOST_RUNS + 1)]
         typer.echo(FROM_FILE, err=True)
         found = Runs(past.node(), tuple(stored[:MOST_RUNS]), len(stored) > MOST_RUNS)
-    runs = tuple(one for one in found.runs if name is None or name in (one.name, one.run))
+    runs = tuple(
+        one for one in found.runs if name is None or name == one.name or is_id(one.run, one.name, name)
+    )
     return Runs(found.node, runs, found.has_more, found.problem)
 
 

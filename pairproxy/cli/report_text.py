@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 TITLES = ("node", "requests", "tokens in", "tokens out", "busy")
 NOTHING = (
-    "No request came to this machine yet. Point a tool at its port and come back. What it does for paired "
-    "machines stands in their reports."
+    "No request came to this machine since its daemon started (`pairproxy report --all` lists the runs "
+    "before). Point a tool at its port and come back. What it does for paired machines stands in their "
+    "reports."
 )
 SHORT = 8  # characters of an id: `explain` takes the beginning of one
 MOST_BAD, MOST_SLOW, MOST_FINDINGS = 5, 3, 3  # that are listed: a screen has some 24 lines
@@ -99,7 +100,7 @@ def _losses(run: "RunReport") -> list[str]:
         f"{IN_WORDS[cause]} {seconds:.2f} s"
         for cause, seconds in run.losses.items()
         if seconds >= 0.01 * run.makespan_s
-    ]
+    ] or [f"{run.losses.total_s:.2f} s for many small reasons"]
     return [f"no schedule ends before {run.lower_bound_s:.2f} s; beyond that: {', '.join(parts)}"]
 
 

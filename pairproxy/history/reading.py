@@ -19,7 +19,7 @@ from pairproxy.api.runs import RunSummary
 from pairproxy.api.schema import Report
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.report import RunReport
-from pairproxy.core.accounting.runs import Run
+from pairproxy.core.accounting.runs import SHORT_ID, Run
 from pairproxy.core.errors import StoreError
 from pairproxy.core.models import Decision, NodeId
 from pairproxy.core.whatif.recording import Recording
@@ -34,7 +34,9 @@ WHOLE_ID = 32  # characters of an id of ours
 PAGE = 500  # rows that are read in one transaction
 
 _RUN = "number, life, run, name, started_s, started_unix, summary, report, recording, names, requests_gone"
-_CALLED = ("name = ?", "run = ?", "number IN (SELECT in_run FROM requests WHERE request = ?)")
+_SHORT = f"(name IS NULL AND length(?1) >= {SHORT_ID} AND substr(run, 1, length(?1)) = ?1)"  # as is_id()
+_WANTED = f"(?1 IS NULL OR ?1 IN (name, run) OR {_SHORT})"
+_CALLED = ("name = ?1", "run = ?1", _SHORT, "number IN (SELECT in_run FROM requests WHERE request = ?1)")
 _RunRow = tuple[
     int, int, str, str | None, float, float, str, str | None, bytes | None, str, int
 ]  # of _RUN; SQLite holds to no types, and on a disk that rots it may be anything
@@ -66,9 +68,9 @@ class Past:
         """Those that started then or later (of this name, or with this id), the latest first."""
         with self._opened() as connection:
             rows = connection.execute(
-                "SELECT number, summary FROM runs WHERE started_unix >= ? AND (? IS NULL OR ? IN (name, run))"
-                " ORDER BY started_unix DESC, number DESC LIMIT ?",
-                (since_unix, name, name, limit),
+                f"SELECT number, summary FROM runs WHERE {_WANTED} AND started_unix >= ?2"  # noqa: S608 ours
+                " ORDER BY started_unix DESC, number DESC LIMIT ?3",
+                (name, since_unix, limit),
             ).fetchall()
         return [
             StoredRun(number, summary) for number, told in rows if (summary := summary_of(told)) is not None

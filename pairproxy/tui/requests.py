@@ -5,7 +5,7 @@ from rich.text import Text
 from pairproxy.api.schema import RunningStatus, Status
 from pairproxy.tui.palette import BUSY, READING, WAITING, Palette
 from pairproxy.tui.table import Column
-from pairproxy.tui.words import lasting, named
+from pairproxy.tui.words import SHORT, called, lasting, named
 
 RUNNING = (
     Column("running", 8, is_rigid=True),
@@ -22,7 +22,6 @@ WAITING_COLUMNS = (
     Column("model", 9, rank=1),
     Column("run", 6, rank=2),
 )
-SHORT = 8  # characters of an id: `pairproxy explain` takes the beginning of one
 
 
 def running_rows(status: Status, palette: Palette, most: int) -> list[list[Text]]:
@@ -57,7 +56,7 @@ def _about(one: RunningStatus, names: dict[str, str], palette: Palette) -> str:
     if one.attempt > 1:
         parts.append(f"attempt {one.attempt}")
     if one.run:
-        parts.append(one.run)
+        parts.append(called(one.run))
     return named(", ".join(parts), is_ascii=palette.is_ascii)
 
 
@@ -68,7 +67,7 @@ def waiting_rows(status: Status, palette: Palette, most: int) -> list[list[Text]
             Text(named(one.request, is_ascii=True)[:SHORT], WAITING),
             Text(lasting(one.age_s)),
             Text(named(one.model, is_ascii=palette.is_ascii)),
-            Text(named(one.run or "", is_ascii=palette.is_ascii)),
+            Text(named(called(one.run or ""), is_ascii=palette.is_ascii)),
         ]
         for one in status.waiting[: max(most, 0)]
     ]

@@ -6,7 +6,7 @@ from pairproxy.api.schema import RunProgress, Status
 from pairproxy.core.accounting.report import RunReport
 from pairproxy.tui.cells import gauge, wave_bar
 from pairproxy.tui.palette import HEAD, LIMIT, SOFT, Palette
-from pairproxy.tui.words import counted, lasting, named
+from pairproxy.tui.words import called, counted, lasting, named
 
 LABEL = 9  # columns of the words before a bar
 NUMBERS = 38  # columns kept for the numbers behind one
@@ -26,7 +26,7 @@ def run_lines(status: Status, width: int, palette: Palette) -> list[Text]:
 
 
 def _progress(run: RunProgress, width: int, palette: Palette) -> list[Text]:
-    head = Text().append("run ", HEAD).append(named(run.run, is_ascii=palette.is_ascii)[:NUMBERS], HEAD)
+    head = _head("run ", run.run, palette)
     head.append(
         f"  {counted(run.requests, 'request')}: {run.ended} ended, {run.running} running, "
         f"{run.waiting} waiting; {lasting(run.age_s)} so far"
@@ -47,7 +47,7 @@ def _speedup(run: RunProgress, width: int, palette: Palette) -> Text:
 
 
 def _last(run: RunReport, width: int, palette: Palette) -> list[Text]:
-    head = Text().append("last run ", HEAD).append(named(run.run, is_ascii=palette.is_ascii)[:NUMBERS], HEAD)
+    head = _head("last run ", run.run, palette)
     head.append(
         f"  {counted(run.requests, 'request')} in {run.makespan_s:.1f} s on {counted(run.slots, 'slot')}; "
         "see `pairproxy report`"
@@ -57,6 +57,10 @@ def _last(run: RunReport, width: int, palette: Palette) -> list[Text]:
     bound, what = _bound(run.bound_provable, run.bound_waves)
     bar = gauge(run.speedup / bound if bound else 0.0, 0.0, _bar_columns(width), palette)
     return [head, _with_bar("speedup", bar, f"{run.speedup:.2f}; {what} {bound:.2f}")]
+
+
+def _head(what: str, run: str, palette: Palette) -> Text:
+    return Text().append(what + named(called(run), is_ascii=palette.is_ascii)[:NUMBERS], HEAD)
 
 
 def _bound(provable: float | None, waves: float) -> tuple[float, str]:

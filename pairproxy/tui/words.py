@@ -1,8 +1,11 @@
 """Numbers and names as a terminal shows them."""
 
+import re
 import unicodedata
 
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
+SHORT = 8  # characters of an id: commands take the beginning of one
+ID = re.compile("[0-9a-f]{32}")  # that we gave
 NO_COUNT = range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), range(0x1F3FB, 0x1F400)
 """Selectors of variants and of skin: terminals disagree on the columns they take with what is before."""
 
@@ -20,6 +23,11 @@ def named(text: str, *, is_ascii: bool) -> str:
         if not any(ord(character) in some for some in NO_COUNT)
     )
     return kept.encode("ascii", "replace").decode() if is_ascii else kept
+
+
+def called(run: str) -> str:
+    """The name of a run, or the beginning of the id of one without."""
+    return run[:SHORT] if ID.fullmatch(run) else run
 
 
 def counted(count: int, one: str) -> str:

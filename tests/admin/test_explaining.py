@@ -44,7 +44,7 @@ def test_what_is_not_found_says_what_to_do(wanted: str, kind: type[Exception], s
     """Too short, unknown, or nothing at all."""
     with pytest.raises(kind, match=says):
         find(told().ledger, wanted)
-    with pytest.raises(NotRemembered, match="No request has ended yet"):
+    with pytest.raises(NotRemembered, match="No request has ended since"):
         find(Told().ledger, "last")
 
 

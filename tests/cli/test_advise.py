@@ -69,7 +69,7 @@ def test_without_a_daemon_it_says_how_to_start_one(tmp_path: Path) -> None:
 def test_before_the_first_request_it_says_what_to_do() -> None:
     """Not an empty screen."""
     (first, *more) = printed(AdviceReport(NODE, None, 0, ()))
-    assert first.startswith("No request has ended yet")
+    assert first.startswith("No request has ended since the daemon started")
     assert any("pairproxy status" in line for line in (first, *more))
 
 

@@ -50,7 +50,7 @@ def test_before_the_first_request_it_says_what_to_do(tmp_path: Path) -> None:
         (node,) = daemons.start("A")
         done = here("report", "--home", node.home)
         assert done.returncode == 0
-        assert "No request came to this machine yet" in done.stdout
+        assert "No request came to this machine since its daemon started" in done.stdout
 
 
 def test_it_says_which_requests_were_slowest(live: list[Node]) -> None:

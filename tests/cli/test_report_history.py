@@ -165,3 +165,10 @@ def test_the_sum_says_what_must_be_said() -> None:
     assert "speedup 1.70 in the median of 2 runs" in lines[1]
     assert "There are more" in lines[2]
     assert lines[3] == "The disk is full."
+    assert summary(Runs("N", (RUN,), False)) == ["1 run, 5 requests (5 done), 500 tokens out"]
+
+
+def test_where_nothing_is_found_it_does_not_send_in_a_circle() -> None:
+    """Only who asked for a time or a name is told of --all."""
+    assert "pairproxy report --all" in summary(Runs("N", ()))[0]
+    assert "--all" not in summary(Runs("N", ()), is_all=True)[0]

@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 from pairproxy.api.schema import Record, Report
 from pairproxy.cli.report_text import continued, requests, sentences
 from pairproxy.core.accounting.alone import T1
+from pairproxy.core.accounting.losses import IN_WORDS, Losses
 from pairproxy.core.accounting.report import report_run
 from pairproxy.core.accounting.runs import group_runs
 from pairproxy.core.models import ModelName, Rates
@@ -54,3 +57,14 @@ def test_what_went_wrong_says_why_or_the_command_that_does() -> None:
     assert told == ["1a2b3c4d failed: see `pairproxy explain 1a2b3c4d`", "5e6f failed: No node has it."]
     many = requests(Report(None, tuple(record(f"r{number}", "") for number in range(7)), {}))
     assert many[-1] == "and 2 more; `pairproxy report --json` has them all"
+
+
+def test_what_was_lost_in_small_parts_is_told_in_one() -> None:
+    """A colon has something behind it."""
+    records = [served("a", 0.0, 0.0, 10.0, A, run="job"), served("b", 0.0, 0.0, 10.2, B, run="job")]
+    (run,) = group_runs(records)
+    report = report_run(run, {A: 1, B: 1}, None)
+    small = Losses(*[0.004 * report.makespan_s] * len(IN_WORDS))
+    lines = sentences(replace(report, lower_bound_s=9.9, losses=small))
+    (line,) = [line for line in lines if line.startswith("no schedule")]
+    assert line.endswith(f"beyond that: {small.total_s:.2f} s for many small reasons")

@@ -116,6 +116,14 @@ def test_an_output_that_takes_nothing_is_a_sentence(live: list[Node], more: list
     assert "The output cannot be written: No space left" in done.stderr
 
 
+@pytest.mark.skipif(os.name == "nt", reason="file descriptors of POSIX")
+def test_an_output_that_is_closed_is_nobody_s_wish_for_a_traceback(live: list[Node]) -> None:
+    """As behind `>&-`, and in services that have none."""
+    command = [sys.executable, "-m", "pairproxy", "status", "--home", str(live[0].home)]
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_reader_that_left_is_no_error_worth_a_word(live: list[Node]) -> None:
     """As behind `head`: nothing on standard error."""
     read, write = os.pipe()

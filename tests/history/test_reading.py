@@ -146,3 +146,20 @@ def test_a_report_of_another_version_is_put_together_anew(path: Path) -> None:
     assert report is not None
     assert report.run is not None
     assert NO_SPEEDS in report.run.notes
+
+
+def test_an_unnamed_run_is_found_by_as_much_of_its_id_as_faces_show(tmp_path: Path) -> None:
+    """Eight characters or more, whole or among others; a named one only by all of its name."""
+    whole = "7a7a48dff6fc4aebb9628b8283d02377"
+    store = Store(tmp_path / FILE, A, EPOCH)
+    store.write(grouped([served(whole, 0.0, 0.0, 1.0), served("n", 50.0, 50.0, 51.0, run="nightly build")]))
+    store.close()
+    past = Past(tmp_path / FILE)
+    for asked in (whole, whole[:8], whole[:20]):
+        report = past.report(asked)
+        assert report is not None
+        assert [one.request for one in report.records] == [whole]
+        assert [one.summary.run for one in past.runs(0.0, 9, asked)] == [whole]
+    for asked in (whole[:7], whole[:8] + "_", "%", "nightly ", "nightly b"):
+        assert past.report(asked) is None
+        assert not past.runs(0.0, 9, asked)

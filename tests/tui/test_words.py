@@ -1,6 +1,6 @@
 import pytest
 
-from pairproxy.tui.words import counted, lasting, named, plain
+from pairproxy.tui.words import called, counted, lasting, named, plain
 
 
 def test_what_others_named_cannot_steer_a_terminal() -> None:
@@ -34,3 +34,10 @@ def test_a_time_fits_into_six_characters(seconds: float, text: str) -> None:
 def test_one_is_not_plural() -> None:
     """But nothing is."""
     assert [counted(count, "slot") for count in (0, 1, 2)] == ["0 slots", "1 slot", "2 slots"]
+
+
+def test_a_run_without_a_name_is_called_by_the_beginning_of_its_id() -> None:
+    """A name stays whole, however it looks."""
+    assert called("7a7a48dff6fc4aebb9628b8283d02377") == "7a7a48df"
+    for name in ("nightly", "7a7a48dff6fc4aebb9628b8283d0237", "deadbeef nightly of the second week"):
+        assert called(name) == name

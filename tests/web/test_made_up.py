@@ -130,12 +130,13 @@ def test_a_newer_daemon_has_a_newer_page(browser: Any) -> None:
 def test_a_run_that_goes_on_is_drawn_as_it_grows(browser: Any) -> None:
     """What runs stands beside what the report has of the same run, and stays until the report has it, too."""
     facts = large(20, 3, 2)
-    facts.told = going_on("another", 4)  # the report is still that of the run before
+    facts.told = going_on("another job", 4)  # the report is still that of the run before
     with shown(facts) as url, watched(browser) as page:
         page.goto(url)
         drawn = page.locator("section[aria-labelledby=h-current] figcaption")
         drawn.get_by_text("4 attempts in 4 slots of 3 nodes, at most 1 in one slot").wait_for()
-        facts.told = going_on("another", 2)
+        page.get_by_role("heading", name="The run now another job", exact=True).wait_for()
+        facts.told = going_on("another job", 2)
         page.get_by_text("Running: 2").wait_for()
         drawn.get_by_text("4 attempts in 4 slots of 3 nodes, at most 1 in one slot").wait_for()
         facts.told = going_on("large", 4)

@@ -31,6 +31,7 @@ from pairproxy.core.advice.levers import (
 from pairproxy.core.advice.trial import Trial
 from pairproxy.core.errors import BadRequest
 from pairproxy.core.whatif.recording import Recording
+from pairproxy.tui.words import called
 
 MOST_REQUESTS = 200  # of a run, its first ones: some seconds a round
 MOST_WORK = 2000  # requests x engines: four seconds a simulation
@@ -146,7 +147,8 @@ def show(found: Measured, *, as_json: bool) -> None:
         return
     out = console()
     how = "simulated" if found.is_simulated else "measured"
-    out.print(f"{counted(found.requests, 'request')} of the run {plain(found.run)}, {how}", markup=False)
+    run = plain(called(found.run))
+    out.print(f"{counted(found.requests, 'request')} of the run {run}, {how}", markup=False)
     show_table(out, TITLES, [_row(one) for one in found.levers], frozenset(("lever",)))
     for name, one in found.sums.items():
         out.print(f"{name}: {one.verdict}", markup=False)

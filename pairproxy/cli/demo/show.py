@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -42,8 +43,7 @@ class Screen:
 
     def started(self, home: Path, page: str) -> None:
         """They are there: how to look on, from another terminal and in a browser."""
-        where = f'"{home}"' if os.name == "nt" else shlex.quote(str(home))
-        self._say(f"watch them: pairproxy status --watch --home {where}")
+        self._say(f"watch them: {_this_program()} status --watch --home {_quoted(str(home))}")
         self._say(f"        or: {page}")
 
     def leg(self, round_number: int, rounds: int, is_alone: bool, requests: int) -> None:
@@ -139,3 +139,15 @@ def _per_node(result: Result) -> Table:
 def _one_line(text: str, characters: int) -> str:
     line = plain(text)
     return line if len(line) <= characters else line[: characters - 3] + "..."
+
+
+def _this_program() -> str:
+    """How another terminal starts it: a clone that was not installed has it in its .venv only."""
+    if shutil.which("pairproxy") is not None:
+        return "pairproxy"
+    beside = shutil.which("pairproxy", path=str(Path(sys.executable).parent))
+    return f"{_quoted(sys.executable)} -m pairproxy" if beside is None else _quoted(beside)
+
+
+def _quoted(path: str) -> str:
+    return f'"{path}"' if os.name == "nt" else shlex.quote(path)

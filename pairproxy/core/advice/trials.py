@@ -35,7 +35,7 @@ class Trials:
         )
         self.base = self._simulated(self._recording)
         if self.base is None:
-            why = "no reply counted its tokens" if self._recording.places else "no node lists its model"
+            why = _why_not(self._recording)
             self.problem = f"The run cannot be replayed, so no gain is simulated: {why}."
             return
         self.error = abs(self.base.makespan_s / self._recording.makespan_s - 1.0)
@@ -122,6 +122,14 @@ class Trials:
             return trial_of(served(nodes, requests_of(recording), recording.policy))
         except ValueError:  # a request that would be served nowhere
             return None
+
+
+def _why_not(recording: Recording) -> str:
+    listed = {model for place in recording.places for model in place.rates}
+    models = {one.model for one in recording.requests}
+    if models - listed or not recording.places:
+        return "no node lists its model" if len(models) < 2 else "no node lists one of its models"
+    return "no reply counted its tokens"
 
 
 def _shared(requests: Sequence[RecordedRequest], index: int, first: int, lost_tokens: int) -> RecordedRequest:

@@ -4,7 +4,7 @@ import { code, facts, h, note, table } from "./dom.js";
 import { growing } from "./growing.js";
 import { LAST_RUN, lanesOf, verdict } from "./runs.js";
 import { linkTo, timeline } from "./timeline.js";
-import { counted, duration, name, nodeName, outcomes, percent, plain, prose, rate, ratio, seconds, short } from "./words.js";
+import { called, counted, duration, name, nodeName, outcomes, percent, plain, prose, rate, ratio, seconds } from "./words.js";
 
 const MOST_CELLS = 32; // slots of an engine that get a cell each; more are drawn as one bar
 const MOST_ROWS = 50; // requests that are listed; the counts are of all
@@ -137,13 +137,13 @@ function runOf(state, names) {
   if (run) {
     const all = { ...report?.names, ...names };
     const own = report?.run?.run === run.run ? report : null;
-    return section("current", ["The run now ", h("span", { class: "muted" }, name(short(run.run)))], progress(run), timeline(state, growing(state.status, own, all), all, run.run));
+    return section("current", ["The run now ", h("span", { class: "muted" }, name(called(run.run)))], progress(run), timeline(state, growing(state.status, own, all), all, run.run));
   }
   if (!report?.run) return told.error ? note("bad", prose(told.error)) : null;
   const last = report.run;
   return section(
     "last",
-    ["The last run ", h("a", { href: `#/runs/${encodeURIComponent(last.run)}` }, name(short(last.run)))],
+    ["The last run ", h("a", { href: `#/runs/${encodeURIComponent(last.run)}` }, name(called(last.run)))],
     facts([
       ["requests", `${last.requests} (${outcomes(last.outcomes)})`],
       ["makespan", seconds(last.makespan_s)],

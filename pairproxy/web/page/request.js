@@ -1,7 +1,7 @@
 // One request: where it could have gone, what each place would have cost in seconds, and what came of it.
 
 import { facts, h, note, table } from "./dom.js";
-import { name, nodeName, plain, prose, seconds, short, when } from "./words.js";
+import { called, name, nodeName, plain, prose, seconds, short, when } from "./words.js";
 
 const TERMS = ["wait", "load", "prefill", "decode", "finish", "margin", "affinity", "delay", "chain"];
 const ALWAYS = ["wait", "prefill", "decode", "finish"]; // the others where one of the candidates has them
@@ -48,8 +48,8 @@ function story(told) {
       ["at", isOpen(found) ? null : when(told.at - found.age_s)],
       ["tokens in", found.prompt_tokens === null ? null : `${found.prompt_tokens}${found.cached_tokens === null ? "" : ` (${found.cached_tokens} cached)`}`],
       ["tokens out", found.output_tokens],
-      ["run", found.run ? h("a", { href: `#/runs/${encodeURIComponent(found.run)}` }, name(short(found.run))) : null],
-      ["chain", found.chain ? name(short(found.chain)) : null],
+      ["run", found.run ? h("a", { href: `#/runs/${encodeURIComponent(found.run)}` }, name(called(found.run))) : null],
+      ["chain", found.chain ? name(called(found.chain)) : null],
       ["sent by", found.origin ? name(nodeName(found.names, found.origin)) : null],
       ["went on elsewhere", found.continued ? `${found.continued} times` : null],
     ]),

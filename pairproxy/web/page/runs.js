@@ -3,7 +3,7 @@
 import { code, facts, h, note, table } from "./dom.js";
 import { arranged } from "./lanes.js";
 import { timeline } from "./timeline.js";
-import { counted, name, nodeName, outcomes, percent, plain, prose, ratio, seconds, short, when } from "./words.js";
+import { called, counted, name, nodeName, outcomes, percent, plain, prose, ratio, seconds, short, when } from "./words.js";
 
 const LOSSES = {
   tail_idle_s: "idle with nothing to do",
@@ -61,7 +61,7 @@ function one(state, report) {
   return h(
     "article",
     { key: `run ${run.run}`, "aria-labelledby": "h-run" },
-    h("h2", { id: "h-run" }, "Run ", name(short(run.run)), report.started_unix ? h("span", { class: "muted" }, ` began ${when(report.started_unix)}`) : null),
+    h("h2", { id: "h-run" }, "Run ", name(called(run.run)), report.started_unix ? h("span", { class: "muted" }, ` began ${when(report.started_unix)}`) : null),
     verdict(report),
     facts([
       ["requests", `${run.requests} (${outcomes(run.outcomes)})`],

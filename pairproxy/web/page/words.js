@@ -5,6 +5,7 @@ import { h } from "./dom.js";
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}]/gu; // control characters, and those that turn the writing around
 export const UNKNOWN = "not known";
 const SHORT = 8; // characters of an id: it is found by its beginning
+const ID = /^[0-9a-f]{32}$/; // one that the daemon gave
 
 /** Seconds; never more digits than were measured. */
 export function seconds(value) {
@@ -30,6 +31,9 @@ export const rate = (value) => `${value < 10 && value > 0 ? value.toFixed(1) : v
 export const known = (value) => (value === null || value === undefined ? UNKNOWN : String(value));
 export const counted = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
 export const short = (id) => plain(id).slice(0, SHORT);
+
+/** The name of a run or a chain; of one without, the beginning of its id. */
+export const called = (run) => (ID.test(run) ? short(run) : plain(run));
 
 /** What others named: one line, nothing that hides or turns around what stands beside it. */
 export const plain = (text) => String(text).replace(UNSEEN, " ").trim() || "(no name)";

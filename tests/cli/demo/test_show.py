@@ -1,5 +1,7 @@
 import dataclasses
 import json
+import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -71,6 +73,7 @@ def test_a_terminal_sees_the_work_and_is_given_back(monkeypatch: pytest.MonkeyPa
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(shutil, "which", lambda name, path=None: name if path is None else None)
     screen = Screen(is_quiet=False)
     screen.starting(2)
     screen.started(Path("a home"), "http://127.0.0.1:7/")
@@ -84,6 +87,24 @@ def test_a_terminal_sees_the_work_and_is_given_back(monkeypatch: pytest.MonkeyPa
     assert "round 1 of 3, on node A alone" in drawn
     assert "##### 10 tokens" in " ".join(drawn.split())
     assert drawn.rfind("\x1b[?25h") > drawn.rfind("\x1b[?25l")
+
+
+@pytest.mark.parametrize("is_beside", [True, False])
+def test_how_to_watch_can_be_typed_where_the_program_is_on_no_path(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_beside: bool
+) -> None:
+    """As in a clone of which only the demo ran: the command of its .venv, or of its interpreter."""
+    program = tmp_path / ("pairproxy.exe" if os.name == "nt" else "pairproxy")
+    if is_beside:
+        program.touch(mode=0o700)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", "")
+    Screen(is_quiet=False).started(tmp_path, "http://127.0.0.1:7/")
+    told = "".join(terminal.getvalue().split()).replace('"', "").replace("'", "")
+    wanted = str(program) if is_beside else f"{tmp_path / 'python'} -m pairproxy"
+    assert f"watch them: {wanted} status --watch".replace(" ", "") in told
 
 
 def test_a_quiet_screen_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

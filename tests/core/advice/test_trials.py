@@ -32,9 +32,19 @@ def test_a_run_without_counted_tokens_has_no_trials() -> None:
     evidence = look([node("a")], burst(2))
     trials = Trials(replace(evidence, recording=replace(evidence.recording, requests=())))
     assert trials.base is None
-    assert trials.problem
+    assert trials.problem.endswith("no reply counted its tokens.")
     assert trials.slots(2) is None
     assert not trials.is_cut
+
+
+def test_a_model_that_no_node_lists_is_said_to_be_the_reason() -> None:
+    """An engine may answer to any name; the tokens were counted all the same."""
+    evidence = look([node("a")], burst(3))
+    first, *others = evidence.recording.requests
+    asked = (replace(first, model="gone"), *others)
+    trials = Trials(replace(evidence, recording=replace(evidence.recording, requests=asked)))
+    assert trials.base is None
+    assert trials.problem.endswith("no node lists one of its models.")
 
 
 def test_a_large_run_is_simulated_without_the_scheduler() -> None:
