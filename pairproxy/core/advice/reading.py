@@ -87,19 +87,24 @@ def prefill(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
     if timing.best_read_s is not None:
         numbers["best_read_s"] = timing.best_read_s
     reads = f"Faster reading: the first token came {seconds(timing.read_s)} after a slot was found"
-    if (why := _no_matter_of_speed(evidence, timing.read_s, timing.alone_read_s)) is not None:
+    trial = trials.faster(prefill=2.0)
+    if (why := _no_matter_of_speed(evidence, timing.read_s)) is not None:
+        if timing.read_s < FINE_TTFT_S and base is not None and trial is not None and trial.gains(base):
+            why += f"; who waits for whole replies gains by it: twice as fast, {trial.effect(base)}"
         yield Conclusion("prefill", False, f"{reads}{why}.", numbers)
         return
-    trial = trials.faster(prefill=2.0)
     if base is None or trial is None:
         return
-    told = f"{reads}, and caches can spare little of it. Read twice as fast, {trial.effect(base)}"
+    beside = ""
+    if timing.read_s > IN_COMPANY * timing.alone_read_s:
+        beside = f", {seconds(timing.alone_read_s)} of it for the prompt itself, the rest beside others there"
+    told = f"{reads}{beside}, and caches can spare little of it. Read twice as fast, {trial.effect(base)}"
     if trial.gains(base):
         told += ": shorter prompts, a GPU that computes more, or the engine's own settings do that"
     yield trial.concluded("prefill", base, f"{told}.", numbers)
 
 
-def _no_matter_of_speed(evidence: Evidence, read_s: float, alone_read_s: float) -> str | None:
+def _no_matter_of_speed(evidence: Evidence, read_s: float) -> str | None:
     """Why to read faster is not what helps; None: it may."""
     known = evidence.prefixes
     if read_s < FINE_TTFT_S:
@@ -109,8 +114,6 @@ def _no_matter_of_speed(evidence: Evidence, read_s: float, alone_read_s: float) 
         return "; first let what prompts have in common be read once"
     if known.findings:
         return "; first let the prompts begin with what does not change"
-    if read_s > IN_COMPANY * alone_read_s:
-        return f", {seconds(alone_read_s)} of it for the prompt itself, the rest beside others there"
     return None
 
 

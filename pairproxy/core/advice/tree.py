@@ -60,8 +60,9 @@ def nothing(evidence: Evidence, trials: Trials) -> Conclusion:
     if timing.tpot_s is not None:
         numbers["tpot_s"] = timing.tpot_s
         pieces.append(f"a token every {seconds(timing.tpot_s)}")
-    how = f"no lever gains {part(LEAST_GAIN)} of the run or of a request's time"
-    if trials.base is None:
-        how = "nothing that was measured is high"
     told = f"{counted(evidence.requests, 'request')} with {', '.join(pieces)}"
+    if trials.base is None:
+        how = "what a change would gain is not known, for the run as it was cannot be simulated"
+        return Conclusion("nothing", True, f"Nothing to advise: {told}; {how}.", numbers)
+    how = f"no lever but faster machines gains {part(LEAST_GAIN)} of the run or of a request's time"
     return Conclusion("nothing", True, f"Nothing to gain: {told}; {how}.", numbers)

@@ -9,6 +9,7 @@ from pairproxy.core.advice.words import seconds
 
 FINE_TPOT_S = 0.04
 """25 tokens/s, which nobody reads faster: the limit of MLPerf Inference's interactive scenario (v5.0)."""
+UNEXPLAINED = 1.5  # times as long as company explains: the speeds that are learned are no further off
 ALONE = 0.8  # of the time of a token is what it takes without company: a small batch
 
 
@@ -23,17 +24,16 @@ def decode(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
         "company": timing.company,
     }
     token = f"a token took {seconds(timing.tpot_s)}"
+    base, trial = trials.base, trials.faster(decode=2.0)
     if timing.tpot_s < FINE_TPOT_S:
-        yield Conclusion("decode", False, f"Faster writing: {token}, faster than anybody reads.", numbers)
+        fine = f"Faster writing: {token}, faster than anybody reads"
+        if base is not None and trial is not None and trial.gains(base):
+            fine += f"; who waits for whole replies gains by it: twice as fast, {trial.effect(base)}"
+        yield Conclusion("decode", False, f"{fine}.", numbers)
         return
     if timing.alone_tpot_s < ALONE * timing.tpot_s:
-        why = (
-            f"{seconds(timing.alone_tpot_s)} without company, and {timing.company:.1f} wrote at once: "
-            "the slots share one machine, and more nodes take the company away"
-        )
-        yield Conclusion("decode", False, f"Faster writing: {token}, {why}.", numbers)
+        yield Conclusion("decode", False, f"Faster writing: {token}, {_company(evidence)}.", numbers)
         return
-    base, trial = trials.base, trials.faster(decode=2.0)
     told = f"Faster writing: {token} with {timing.company:.1f} at once, so memory is the limit"
     then = "A smaller quantisation (the engine's business) or a smaller model does that"
     then = f"{then}; {tiers(evidence.memory)}"
@@ -42,6 +42,20 @@ def decode(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
         return
     told += f". With half the bytes a token {trial.effect(base)}."
     yield trial.concluded("decode", base, f"{told} {then}." if trial.gains(base) else told, numbers)
+
+
+def _company(evidence: Evidence) -> str:
+    """What made tokens slower than a request alone would get them."""
+    alone_s, company = evidence.timing.alone_tpot_s or 0.0, evidence.timing.company or 1.0
+    betas = [rates.beta for place in evidence.recording.places for rates in place.rates.values()]
+    explained_s = alone_s * (1.0 + max(betas, default=0.0) * (company - 1.0))
+    told = f"{seconds(alone_s)} without company, and {company:.1f} wrote at once"
+    if (evidence.timing.tpot_s or 0.0) > UNEXPLAINED * explained_s:
+        return (
+            f"{told}, which explains {seconds(explained_s)}: something else used a machine meanwhile, or it "
+            "slows down when it is hot"
+        )
+    return f"{told}: the slots share one machine, and more nodes take the company away"
 
 
 def tiers(memory: Memory) -> str:

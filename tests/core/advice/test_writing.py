@@ -4,9 +4,11 @@ import pytest
 
 from pairproxy.core.advice.memory import Memory
 from pairproxy.core.advice.trials import Trials
+from pairproxy.core.advice.words import seconds
 from pairproxy.core.advice.writing import decode, tiers
 from pairproxy.core.models import Rates
-from tests.core.advice.looking import burst, chain, faster, happens, look, node
+from pairproxy.core.workload import Slowdown
+from tests.core.advice.looking import USUAL, burst, chain, faster, happens, look, node
 
 WRITES_SLOWLY = Rates(4000.0, 8.0, 0.15)
 
@@ -37,6 +39,21 @@ def test_tokens_that_come_as_fast_as_anybody_reads_are_fine() -> None:
     evidence = look([node("a")], chain(3))
     (found,) = decode(evidence, Trials(evidence))
     assert not found.helps
+    really = happens([node("a", rates=faster(USUAL, decode=2.0))], chain(3), "fastest-finish")
+    assert f"twice as fast, the run would end in {seconds(really.makespan_s)} instead of" in found.sentence
+
+
+def test_a_machine_that_somebody_else_uses_is_not_a_matter_of_slots() -> None:
+    """Two at once explain a tenth more, and tokens took three times as long."""
+    alone = node("a", 2, Rates(4000.0, 20.0, 0.1))
+    slowed = replace(alone, slowed=(Slowdown(0.5, 60.0, 0.3),))
+    evidence = look([slowed], burst(2))
+    (found,) = decode(evidence, Trials(evidence))
+    assert not found.helps
+    assert "something else used a machine meanwhile" in found.sentence
+    evidence = look([alone], burst(2))
+    (found,) = decode(evidence, Trials(evidence))
+    assert "something else" not in found.sentence
 
 
 def test_without_a_simulation_the_times_alone_speak() -> None:
