@@ -13,12 +13,14 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-LIMIT_LINES = 4096  # that wait for a reader; about 1 MB, and half a minute of the busiest log
+LIMIT_LINES = 4096  # that wait for a reader; about 10 MB, and a minute of the busiest log
+GATHER_S = 0.02  # what is logged in that time is made and written at once: to wake for each costs more
 FLUSH_S = 2.0  # at the end of the process, for a reader that takes nothing
 TURN_S = 0.1  # between two looks whether a reader that took nothing takes something
 FORMATS = ("text", "json")
@@ -131,57 +133,75 @@ def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
 
 
 class Lines(logging.Handler):
-    """Hands each line to a thread that writes it to ``stream`` (unbuffered, and not closed by this)."""
+    """Hands each record to a thread that writes its line to ``stream`` (unbuffered, not closed by this)."""
 
     def __init__(self, stream: BinaryIO) -> None:
         super().__init__()
         self._stream = stream
-        self._lines: queue.Queue[str | None] = queue.Queue(LIMIT_LINES)  # None: the last
+        self._given: queue.SimpleQueue[Callable[[], str] | None] = queue.SimpleQueue()  # None: the last
+        self._count = self._written_count = 0  # of what was given, and of what is written
+        self._written = threading.Condition()
         self._lost = 0
         self._is_closing = False
+        self._hurry = threading.Event()
         self._thread = threading.Thread(target=self._write_all, name="log", daemon=True)
         self._thread.start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Put a line into the queue; never waits."""
-        try:
-            line = self.format(record)
-        except Exception as error:  # noqa: BLE001 logging would print the arguments, and go on
-            line = self.format(_unmade(record, error))
-        try:
-            self._lines.put_nowait(line)
-        except queue.Full:
+        """Put a record into the queue; never waits. What may still change is made a line now."""
+        if self._count - self._written_count >= LIMIT_LINES:
             self._lost += 1
+            return
+        is_settled = not (record.args or record.exc_info or record.stack_info)
+        self._count += 1  # under the handler's lock
+        line = partial(_line, self.formatter or TextFormatter(), record)
+        self._given.put(line if is_settled else partial(str, line()))
 
     def flush(self) -> None:
         """Wait until all is written, for FLUSH_S at most; once closed, not again (logging asks)."""
         if self._is_closing:
             return
-        written = self._lines.all_tasks_done
-        with written:
-            written.wait_for(lambda: not self._lines.unfinished_tasks, FLUSH_S)
+        count = self._count
+        self._hurry.set()
+        with self._written:
+            self._written.wait_for(lambda: self._written_count >= count, FLUSH_S)
+        self._hurry.clear()
 
     def close(self) -> None:
         """Write what waits, for FLUSH_S at most, and end the thread."""
         if not self._is_closing:
             self.flush()
             self._is_closing = True
-            with contextlib.suppress(queue.Full):
-                self._lines.put_nowait(None)
+            self._hurry.set()
+            self._given.put(None)
             self._thread.join(TURN_S)
         super().close()
 
     def _write_all(self) -> None:
         """The thread's work: until the last line."""
-        while (line := self._lines.get()) is not None:
-            self._write(line)
-            if self._lost and self._lines.empty():
+        is_last = False
+        while not is_last:
+            given = self._gathered()
+            is_last = given[-1] is None
+            self._write([line() for line in given if line is not None])
+            if self._lost and self._given.empty():
                 lost, self._lost = self._lost, 0
-                self._write(self.format(_lost(lost)))
-            self._lines.task_done()
+                self._write([self.format(_lost(lost))])
+            with self._written:
+                self._written_count += len(given)
+                self._written.notify_all()
 
-    def _write(self, line: str) -> None:
-        data = memoryview(f"{line}\n".encode(errors="backslashreplace"))
+    def _gathered(self) -> list[Callable[[], str] | None]:
+        """Wait for something; it and what comes in the next GATHER_S."""
+        given = [self._given.get()]
+        self._hurry.wait(GATHER_S)
+        with contextlib.suppress(queue.Empty):
+            while given[-1] is not None:
+                given.append(self._given.get_nowait())
+        return given
+
+    def _write(self, lines: Sequence[str]) -> None:
+        data = memoryview("".join(f"{line}\n" for line in lines).encode(errors="backslashreplace"))
         with contextlib.suppress(OSError, ValueError):  # nobody reads any more; there is nobody to tell
             while data:
                 written = self._stream.write(data)
@@ -199,6 +219,13 @@ class Lines(logging.Handler):
         else:
             select.select([], [self._stream], [], TURN_S)
         return True
+
+
+def _line(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    try:
+        return formatter.format(record)
+    except Exception as error:  # noqa: BLE001 logging would print the arguments, and go on
+        return formatter.format(_unmade(record, error))
 
 
 def _unmade(record: logging.LogRecord, error: Exception) -> logging.LogRecord:

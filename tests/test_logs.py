@@ -116,6 +116,22 @@ def test_who_does_not_read_holds_nobody_up() -> None:
         assert found[-1].endswith(b"last\n")
 
 
+def test_lines_tell_what_was_so_and_come_in_order() -> None:
+    """A list or a format that changes after something was logged changes no line of it."""
+    with piped() as (handler, taken):
+        names = ["first"]
+        handler.emit(record("%s", names))
+        handler.emit(record("second", fields={"n": 1}))
+        names[0] = "changed"
+        handler.setFormatter(JsonFormatter())
+        handler.emit(record("third"))
+        handler.flush()
+        lines = [taken.readline() for _ in range(3)]
+        assert lines[0].endswith(b"pairproxy.x: ['first']\n")
+        assert lines[1].endswith(b"pairproxy.x: second n=1\n")
+        assert json.loads(lines[2])["message"] == "third"
+
+
 def test_nobody_there_is_no_fault() -> None:
     """A reader that has gone: lines go nowhere, and closing returns."""
     with piped() as (handler, taken):
@@ -133,7 +149,7 @@ def test_a_stalled_reader_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPat
         for _ in range(200):
             handler.emit(record("x" * 1000))
         handler.close()
-        assert handler._lines.unfinished_tasks > 0
+        assert handler._written_count < handler._count
         monkeypatch.setattr(logs, "FLUSH_S", 3600.0)
         handler.flush()  # as logging does at the end of the process
         threading.Thread(target=taken.read, daemon=True).start()
