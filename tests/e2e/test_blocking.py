@@ -62,13 +62,8 @@ def test_two_daemons_serve_without_blocking(
                 for stream in (True, False):
                     assert (await ask(anna, stream=stream)).status == 200
                 asker = Asker(port)
-                for method, path in (
-                    ("GET", "/api/tags"),
-                    ("GET", "/api/ps"),
-                    ("GET", "/v1/models"),
-                    ("GET", "/props"),
-                ):
-                    assert (await asyncio.to_thread(asker.request, method, path)).status == 200
+                for path in ("/api/tags", "/api/ps", "/v1/models", "/props"):
+                    assert (await asyncio.to_thread(asker.request, "GET", path)).status == 200
                 assert (
                     await asyncio.to_thread(asker.request, "POST", "/api/show", {"model": "paced:1b"})
                 ).status == 200
