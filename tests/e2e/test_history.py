@@ -50,7 +50,7 @@ def test_what_ended_survives_kill_9(tmp_path: Path) -> None:
         assert "6 requests (6 done)" in done.stdout
 
         (node,) = daemons.start("A")
-        until(lambda: "nightly" in runs(home), "the next daemon tells of it")
+        until(lambda: _is_reported(home, "nightly"), "the next daemon makes the report that was missing")
         after = runs(home)["nightly"]
         assert (after.requests, after.makespan_s, after.outcomes) == (6, before.makespan_s, {"done": 6})
         report = get_report(home, "nightly")
@@ -63,6 +63,11 @@ def test_what_ended_survives_kill_9(tmp_path: Path) -> None:
         assert get_explanation(home, told.request[:8]).request == told.request
         ask(node.port, 1, "second")
         assert list(runs(home)) == ["second", "nightly"]
+
+
+def _is_reported(home: Path, name: str) -> bool:
+    found = runs(home).get(name)
+    return found is not None and found.efficiency is not None
 
 
 @contextmanager
