@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 
 import msgspec
 
@@ -244,16 +245,7 @@ def _with_runs(status: Status, watched: Watched) -> Status:
     """The status with the last run, the current one, and of which run each request is."""
     run_of, current, report = watched.run_of, watched.current, watched.current_report
     progress = current and RunProgress(
-        run=current.run,
-        age_s=current.age_s,
-        requests=current.requests,
-        ended=current.ended,
-        running=current.running,
-        waiting=current.waiting,
-        slots=current.slots,
-        waves=current.waves,
-        waves_done=current.waves_done,
-        bound_waves=current.bound_waves,
+        **asdict(current),
         speedup=report.speedup if report else None,
         bound_provable=report.bound_provable if report else None,
     )
