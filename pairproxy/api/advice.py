@@ -9,6 +9,7 @@ Lever = Literal[
     "more-nodes",
     "routing",
     "prefix-routing",
+    "loading",
     "prefill",
     "decode",
     "service-layer",

@@ -120,8 +120,13 @@ def _name(place: RecordedPlace) -> Place:
 
 
 def _rates(place: RecordedPlace) -> dict[ModelName, Rates]:
-    """Of a warm engine: loading is what happened before the run."""
+    """As far as its models were in memory, loading takes no time."""
     return {
-        ModelName(model): Rates(one.prefill_tokens_per_s, one.decode_tokens_per_s, one.beta)
+        ModelName(model): Rates(
+            one.prefill_tokens_per_s,
+            one.decode_tokens_per_s,
+            one.beta,
+            0.0 if place.is_loaded else one.load_s,
+        )
         for model, one in place.rates.items()
     }

@@ -104,7 +104,7 @@ def simulate_switch(recording: Recording, switch: Switch, seed: int) -> Trial:
     """The run with these levers on. Raises ValueError for a run that cannot be replayed."""
     on = max(place.slots for place in recording.places)
     places = [
-        replace(place, slots=(place.slots if on > 1 else TIMES) if switch.slots else 1)
+        replace(place, slots=(place.slots if on > 1 else TIMES) if switch.slots else 1, is_loaded=True)
         for place in recording.places
     ]
     requests = [replace(one, tells_blocks=switch.prefix) for one in requests_of(recording)]

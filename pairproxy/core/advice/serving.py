@@ -4,11 +4,31 @@ from collections.abc import Iterator
 
 from pairproxy.core.advice.evidence import Conclusion, Evidence
 from pairproxy.core.advice.trial import LEAST_GAIN
-from pairproxy.core.advice.words import counted, part, seconds
+from pairproxy.core.advice.trials import Trials
+from pairproxy.core.advice.words import counted, listed, part, seconds
 
 HIGH_LAG_S = 0.05  # a token of 20 tokens/s: what holds the loop for longer is seen by whoever reads
 CONNECT_S = 0.003  # a new TLS connection to a peer on a LAN with both certificates; a used one costs a tenth
 LEAST_CONNECTIONS = 20  # fewer say nothing
+
+
+def loading(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
+    """Models that the run had to wait for."""
+    base, trial = trials.base, trials.warm()
+    cold = [place for place in evidence.recording.places if not place.is_loaded]
+    if base is None or trial is None or not cold:
+        return
+    longest_s = max(rates.load_s for place in cold for rates in place.rates.values())
+    nodes = {one.node: one.name for one in evidence.nodes}
+    names = listed(sorted({nodes.get(place.node, place.node[:8]) for place in cold}))
+    told = f"Loading: {names} had to load the model, up to {seconds(longest_s)}"
+    told += f". With it in memory before, {trial.effect(base)}"
+    if trial.gains(base):
+        told += (
+            ": let the engine keep it (Ollama: OLLAMA_KEEP_ALIVE), or send each node a short request first"
+        )
+    numbers = {"load_s": longest_s, "cold_engines": float(len(cold))}
+    yield trial.concluded("loading", base, f"{told}.", numbers)
 
 
 def service_layer(evidence: Evidence) -> Iterator[Conclusion]:

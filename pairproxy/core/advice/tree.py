@@ -21,7 +21,7 @@ from pairproxy.core.advice.trials import Trials
 from pairproxy.core.advice.words import counted, part, seconds
 
 EASE = (
-    "routing", "prefix-routing", "idle-nodes", "more-slots", "service-layer", "decode", "prefill",
+    "routing", "prefix-routing", "loading", "idle-nodes", "more-slots", "service-layer", "decode", "prefill",
     "more-nodes", "nothing",
 )  # fmt: skip
 """The levers: a setting comes before work, and work before money."""
@@ -37,6 +37,7 @@ def advise(evidence: Evidence, trials: Trials) -> tuple[Conclusion, ...]:
         *reading.prompt_order(evidence, trials),
         *reading.prefill(evidence, trials),
         *writing.decode(evidence, trials),
+        *serving.loading(evidence, trials),
         *serving.service_layer(evidence),
     ]
     helping = sorted((one for one in found if one.helps), key=_worth)

@@ -13,12 +13,16 @@ UNSEEN = 0.005  # of the run: what is told in two digits shows no less
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of it, in seconds. ``hit_rate``: of the prompts' tokens."""
+    """What came of it, in seconds. ``hit_rate``: of the prompts' tokens.
+
+    ``error``: of the run as it was, the part by which the simulation of it is off.
+    """
 
     makespan_s: float
     latency_s: float  # mean
     ttft_s: float  # mean
     hit_rate: float
+    error: float = 0.0
 
     def gain(self, base: "Trial") -> float:
         """The part by which it is better than another: of the makespan, or of the mean time if that is more.
@@ -30,8 +34,8 @@ class Trial:
         return max(of_run, of_request) if of_run > -LEAST_GAIN else of_run
 
     def gains(self, base: "Trial") -> bool:
-        """Whether that is worth a person's work."""
-        return self.gain(base) >= LEAST_GAIN
+        """Whether that is worth a person's work, and more than the simulation is off."""
+        return self.gain(base) >= max(LEAST_GAIN, base.error)
 
     def effect(self, base: "Trial") -> str:
         """What it changes, in words: the run, or a request where only that gains."""

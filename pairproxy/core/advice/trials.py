@@ -39,6 +39,7 @@ class Trials:
             self.problem = f"The run cannot be replayed, so no gain is simulated: {why}."
             return
         self.error = abs(self.base.makespan_s / self._recording.makespan_s - 1.0)
+        self.base = replace(self.base, error=self.error)
         if self.error > MOST_ERROR:
             self.problem = (
                 f"The simulation is off by {self.error:.0%} on the run as it happened, so no gain is told. "
@@ -52,6 +53,13 @@ class Trials:
             replace(place, slots=min(place.slots * times, MOST_SLOTS)) for place in self._recording.places
         ]
         return self._tried(replace(self._recording, places=tuple(more)))
+
+    def warm(self) -> Trial | None:
+        """All models in memory when it begins; None too if they were."""
+        if all(place.is_loaded for place in self._recording.places):
+            return None
+        places = tuple(replace(place, is_loaded=True) for place in self._recording.places)
+        return self._tried(replace(self._recording, places=places))
 
     def node_more(self, like: str) -> Trial | None:
         """Another machine like one that is there, by its id."""

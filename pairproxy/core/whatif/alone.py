@@ -37,7 +37,8 @@ def modelled_t1s(run: Run, places: Places, caches: Caches | None = None) -> dict
     """T1 on each node that could have done the run alone, on all of its engines or its best one.
 
     The rates of a place are corrected by what its requests took in the run; ``model_error`` is what the same
-    model is off by on the run as it happened even so.
+    model is off by on the run as it happened even so. A node that had to load a model in it
+    would have had to do so alone as well.
     """
     pieces = pieces_of(run)
     if not pieces:
@@ -48,7 +49,8 @@ def modelled_t1s(run: Run, places: Places, caches: Caches | None = None) -> dict
     for node in dict.fromkeys(place.node for place in places):
         value_s = _makespan_s(pieces, node, fitted, caches or {})
         if value_s is not None:
-            found[node] = T1(value_s, "modelled", node, error)
+            load_s = max((piece.load_s for piece in pieces if piece.place.node == node), default=0.0)
+            found[node] = T1(value_s + load_s, "modelled", node, error)
     return found
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pairproxy.core.accounting.chains import follows, size, think_s, waits_for
+from pairproxy.core.accounting.losses import load_s
 from pairproxy.core.accounting.paces import cached_of
 from pairproxy.core.accounting.records import AttemptRecord, RequestRecord
 from pairproxy.core.accounting.runs import Run
@@ -16,6 +17,8 @@ class Piece:
     """One served request. ``after``: the index of the piece it follows, ``think_s`` after its end.
 
     With ``joins``, after the end of the last of these, too: those of sub-agents that it waited for.
+
+    It was dispatched ``load_s`` before ``dispatched_at``, and waited for its model.
 
     ``read`` are the tokens that were read where it ran, ``unread`` those that had to be read unless the run
     itself had read them before: of these, ``blocks`` say which.
@@ -35,6 +38,7 @@ class Piece:
     after: int | None = None
     think_s: float = 0.0
     joins: tuple[int, ...] = ()
+    load_s: float = 0.0
 
     def seconds(self, rates: Rates) -> float:
         """On an engine of its own."""
@@ -80,6 +84,9 @@ def pieces_of(run: Run) -> list[Piece]:
 
 def _piece(record: RequestRecord, final: AttemptRecord, seen: set[int]) -> Piece:
     shared = next((at for at, block in enumerate(record.prefix) if block not in seen), len(record.prefix))
+    loading_s = load_s(record, final)
+    if final.first_byte_at is not None:
+        loading_s = min(loading_s, final.first_byte_at - final.dispatched_at)
     found = max(cached_of(record) - shared * BLOCK_TOKENS, 0)  # in a cache from before the run
     return Piece(
         attempt=AttemptId(record.id, final.number),
@@ -89,9 +96,10 @@ def _piece(record: RequestRecord, final: AttemptRecord, seen: set[int]) -> Piece
         output=record.usage.output_tokens or 0,
         arrived_at=record.arrived_at,
         place=final.place,
-        dispatched_at=final.dispatched_at,
+        dispatched_at=final.dispatched_at + loading_s,
         ended_at=record.ended_at,
         blocks=record.prefix,
+        load_s=loading_s,
     )
 
 

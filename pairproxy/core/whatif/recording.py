@@ -5,13 +5,15 @@ many blocks each begins with that an earlier one had too.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pairproxy.core.accounting.runs import Run
 from pairproxy.core.accounting.works import Places
 from pairproxy.core.models import BLOCK_TOKENS, NodeId, Place
 from pairproxy.core.whatif.company import as_in_the_run
 from pairproxy.core.whatif.pieces import Piece, pieces_of
+
+LEAST_LOAD_S = 0.5  # Ollama tells some hundredths of a second for a model that is in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class RecordedPlace:
     slots: int
     rates: dict[str, RecordedRates]  # by model
     cache_tokens: int = 0  # of its prefix cache, as far as it is known
+    is_loaded: bool = True  # False: the run had to wait for its model
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,10 @@ def record(
         policy=policy,
         makespan_s=_makespan_s(pieces),
         requests=tuple(_requests(run, pieces)),
-        places=tuple(_place(place, places, kinds.get(place, ""), caches.get(place, 0)) for place in places),
+        places=tuple(
+            _loading(_place(place, places, kinds.get(place, ""), caches.get(place, 0)), pieces)
+            for place in places
+        ),
         left_out=len(run.records) - len(pieces),
         names={node: name for node, name in names.items() if any(place.node == node for place in places)},
     )
@@ -164,6 +170,19 @@ def _shared(prompts: list[tuple[int, ...]]) -> list[tuple[int, int | None]]:
         for block in blocks:
             holder.setdefault(block, index)
     return found
+
+
+def _loading(place: RecordedPlace, pieces: list[Piece]) -> RecordedPlace:
+    """The place with what the run saw of loading models there."""
+    loads: dict[str, float] = {}
+    for one in pieces:
+        if (one.place.node, one.place.engine) == (place.node, place.engine) and one.load_s > LEAST_LOAD_S:
+            loads[one.model] = max(loads.get(one.model, 0.0), one.load_s)
+    rates = {
+        model: replace(rates, load_s=loads.get(model, 0.0)) if loads else rates
+        for model, rates in place.rates.items()
+    }
+    return replace(place, rates=rates, is_loaded=not loads)
 
 
 def _makespan_s(pieces: list[Piece]) -> float:

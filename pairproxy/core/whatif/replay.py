@@ -243,6 +243,7 @@ def nodes_of(places: Sequence[RecordedPlace], origin: str) -> list[SimNode]:
                 place.slots,
                 rates,
                 place.kind,
+                place.is_loaded,
                 cache_tokens=place.cache_tokens or None,
             )
         )

@@ -3,8 +3,11 @@ from dataclasses import replace
 import pytest
 
 from pairproxy.core.advice.evidence import Service
-from pairproxy.core.advice.serving import service_layer
-from tests.core.advice.looking import burst, look, node
+from pairproxy.core.advice.serving import loading, service_layer
+from pairproxy.core.advice.trials import Trials
+from pairproxy.core.models import Rates
+from pairproxy.core.workload import SimNode
+from tests.core.advice.looking import burst, happens, look, node
 
 
 @pytest.mark.parametrize(
@@ -51,3 +54,19 @@ def test_a_moment_of_a_long_request_is_no_matter() -> None:
     service = Service(loop_lag_s=0.1)
     (found,) = service_layer(replace(look([node("a")], burst(1, output=1000)), service=service))
     assert not found.helps
+
+
+def test_models_that_had_to_be_loaded_are_told_with_what_it_gains_to_keep_them() -> None:
+    """The same requests on warm engines end when it is said; the run as it was is met, cold."""
+    rates = Rates(2000.0, 50.0, 0.15, load_s=6.0)
+    cold = [SimNode.of(name, 1, rates, is_loaded=name == "a") for name in "abc"]
+    evidence = look(cold, burst(9))
+    trials = Trials(evidence)
+    assert trials.error == pytest.approx(0.0, abs=0.05)
+    (found,) = loading(evidence, trials)
+    assert (found.lever, found.helps) == ("loading", True)
+    assert found.sentence.startswith("Loading: node b and node c had to load the model, up to 6.00 s.")
+    warm = happens([SimNode.of(name, 1, rates) for name in "abc"], burst(9), "fastest-finish")
+    assert found.numbers["simulated_after_s"] == pytest.approx(warm.makespan_s, rel=0.05)
+    warmed = look([node("a"), node("b")], burst(4))
+    assert [*loading(warmed, Trials(warmed))] == []

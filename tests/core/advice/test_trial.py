@@ -14,6 +14,12 @@ def test_a_gain_is_of_the_run_or_of_a_request() -> None:
     assert LEAST_GAIN == 0.05
 
 
+def test_a_gain_within_the_error_of_the_simulation_is_none() -> None:
+    """Ten per cent, told by one that is off by thirteen on the run as it was."""
+    assert Trial(9.0, 4.0, 1.0, 0.0).gains(Trial(10.0, 4.0, 1.0, 0.0, error=0.02))
+    assert not Trial(9.0, 4.0, 1.0, 0.0).gains(Trial(10.0, 4.0, 1.0, 0.0, error=0.13))
+
+
 def test_an_effect_is_worded_by_what_it_is() -> None:
     """The run, a request, or nothing."""
     base = Trial(10.0, 4.0, 1.0, 0.0)

@@ -6,6 +6,7 @@ import pytest
 from pairproxy.core.accounting.report import report_run
 from pairproxy.core.accounting.runs import Run, group_runs
 from pairproxy.core.models import EngineId, ModelName, NodeId, Outcome, Place, Rates, Usage
+from pairproxy.core.rules import Rules
 from pairproxy.core.simulator import simulate
 from pairproxy.core.whatif.alone import best_single_node, modelled_t1s
 from pairproxy.core.whatif.pieces import pieces_of
@@ -191,3 +192,16 @@ def test_a_node_may_be_better_with_fewer_at_once() -> None:
     both = {**known, **{place: (4, dict.fromkeys(rates, bad)) for place, (_, rates) in known.items()}}
     one = {**known, **{place: (1, dict.fromkeys(rates, bad)) for place, (_, rates) in known.items()}}
     assert modelled_t1s(run, both)[B].value_s == pytest.approx(modelled_t1s(run, one)[B].value_s)
+
+
+def test_a_node_alone_would_have_loaded_the_model_as_well() -> None:
+    """All three were cold: no one of them is called faster than all together for it."""
+    rates = Rates(2000.0, 40.0, 0.1, load_s=20.0)
+    nodes = [SimNode.of(name, 1, rates, is_loaded=False) for name in "abc"]
+    requests = [SimRequest(0.0, A, 800, 100) for _ in range(9)]
+    records = simulate(nodes, requests, Rules(queue_timeout_s=1e6)).records
+    t1 = best_single_node(Run("job", None, records), places(nodes))
+    really_s = simulate(nodes[:1], requests, Rules(queue_timeout_s=1e6)).makespan_s
+    assert t1 is not None
+    assert t1.value_s == pytest.approx(really_s, rel=0.05)
+    assert t1.is_credible
