@@ -7,14 +7,18 @@
 Nothing here decides anything: whoever fails here must not harm a request.
 """
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pairproxy.admin.advising import Advising
+from aiohttp import web
+
 from pairproxy.admin.holdings import look
 from pairproxy.admin.live import Live
 from pairproxy.admin.matrix import lay_out
@@ -39,6 +43,9 @@ from pairproxy.proxy.gate import Gate
 from pairproxy.request_log import RequestLog
 from pairproxy.tracing import Tracing
 from pairproxy.web.serving import page_handlers
+
+if TYPE_CHECKING:
+    from pairproxy.admin.advising import Advising
 
 
 class Observing:
@@ -71,8 +78,8 @@ class Observing:
         )  # fmt: skip
         self._live = Live(self._view, dispatcher.now)
         dispatcher.listen(self._live.heard)
-        self._advising = Advising(scheduler, self._ledger, book, dispatcher.now, loop_lag)
-        self._advising.name = name
+        self._loop_lag = loop_lag
+        self._advising: Advising | None = None
         self._tracing = Tracing(settings.tracing.endpoint, os.environ, scheduler.own, dispatcher.now)
         self._metrics = Metrics(self._view.present, self._view.last_run, self._tracing.counts)
         self._ended.follow(self._metrics.totals.hear)
@@ -100,7 +107,7 @@ class Observing:
     def follow_settings(self, settings: Settings, name: str) -> None:
         """Go by settings that changed while the daemon runs."""
         self._history.follow_settings(settings.history)
-        self._view.name = self._advising.name = name
+        self._view.name = name
 
     def port(
         self,
@@ -124,8 +131,17 @@ class Observing:
             "/models": reckoned(self._models),
             "/runs": runs_page(self._history.runs, self._view.kept_reports),
             "/openapi.json": kept(description),
-            "/advice": self._advising.page,
+            "/advice": self._advice,
         }
+
+    async def _advice(self, request: web.BaseRequest) -> web.StreamResponse:
+        """GET /advice. What it takes to advise is imported when somebody asks: it takes 0.1 s."""
+        if self._advising is None:
+            advising = await asyncio.to_thread(import_module, "pairproxy.admin.advising")
+            known = self._scheduler, self._ledger, self._book, self._now, self._loop_lag
+            self._advising = self._advising or advising.Advising(*known)
+        self._advising.name = self._view.name
+        return await self._advising.page(request)
 
     def _models(self) -> Callable[[], ModelMatrix]:
         known = look(self._scheduler, self._book.links, self._view.name, self._now())

@@ -110,11 +110,20 @@ def test_core_draws_no_global_randomness() -> None:
     assert not found
 
 
-def test_the_commands_start_without_the_network_libraries() -> None:
-    """Importing the command line loads neither the HTTP library nor mDNS, so that `status` starts fast."""
-    program = (
-        "import sys, pairproxy.cli; print(*{'aiohttp', 'zeroconf', 'pairproxy.daemon'} & set(sys.modules))"
-    )
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("cli", "aiohttp zeroconf prometheus_client opentelemetry sqlite3 pairproxy.daemon pairproxy.web"),
+        ("cli.status", "aiohttp prometheus_client opentelemetry sqlite3 pairproxy.web pairproxy.drawing"),
+        (
+            "daemon",
+            "opentelemetry rich pairproxy.core.simulator pairproxy.core.advice.tree pairproxy.api.openapi",
+        ),
+    ],
+)
+def test_nothing_is_imported_that_is_not_needed_at_once(module: str, heavy: str) -> None:
+    """The command line, `status` and the daemon start fast: what few ask for is imported when they do."""
+    program = f"import sys, pairproxy.{module}; print(*{set(heavy.split())} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=30
     )

@@ -41,7 +41,7 @@ def test_it_starts_without_the_network_libraries(home: Path) -> None:
     done = pairproxy("status", "--home", home, flags=("-X", "importtime"))
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "|" in line}
     assert "pairproxy.api.client" in imported
-    heavy = ("aiohttp", "zeroconf", "asyncio", "cryptography", "pairproxy.daemon")
+    heavy = ("aiohttp", "zeroconf", "asyncio", "cryptography", "pairproxy.daemon", "prometheus", "sqlite3")
     assert not {name for name in imported if name.startswith(heavy)}
 
 
