@@ -3,9 +3,9 @@
 import asyncio
 import base64
 import contextlib
+import importlib.util
 import itertools
 import json
-import urllib.request
 import uuid
 import zlib
 from collections.abc import Iterator
@@ -15,7 +15,9 @@ from typing import Any
 import psutil
 import pytest
 
-from pairproxy.api.client import get_explanation, get_report
+from pairproxy.api.client import DAEMON_FILE
+from pairproxy.core.dialects import reading
+from pairproxy.core.models import RequestId
 from pairproxy.history.reading import Past
 from pairproxy.history.store import FILE
 from pairproxy.security import tls
@@ -26,11 +28,16 @@ from tests.support.engine_thread import in_thread
 from tests.support.fake_engine import EngineConnection, ParsedRequest, Script
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
+from tests.support.telling import told_by
+from tests.test_tracing import collector
 
 CANARY = f"CANARY{uuid.uuid4().hex}"
 WORD = CANARY.encode()
 NAMED = f"NAMED{uuid.uuid4().hex}"
 """A model that a client asks for and nobody has: its own node may show it, and write it nowhere."""
+
+LONG = {"model": "m:1", "messages": [{"role": "user", "content": CANARY * 40}], "stream": False}
+"""A prompt that is long enough to be hashed: who has its hash can try texts against it."""
 
 DATA = Path(__file__).parent.parent / "data"
 ROWS = [
@@ -139,9 +146,16 @@ def test_nothing_is_kept_or_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TMPDIR", str(temporary))
     here, there = Bad("m:1"), Bad("there:1")
     limits = {"body_bytes": 2**20, "body_deadline_s": 1.0, "body_floor_bytes_per_s": 10**12}
-    with in_thread(here) as one, in_thread(there) as other, Daemons(tmp_path / "nodes") as daemons:
-        for name, engine in (("A", one), ("B", other)):
-            text = settings("ollama", slots=4, log={"level": "debug"}, limits=limits)
+    nodes = Daemons(tmp_path / "nodes")
+    with (
+        in_thread(here) as one,
+        in_thread(there) as other,
+        collector() as (address, traces),
+        nodes as daemons,
+    ):
+        for name, engine, form in (("A", one, "text"), ("B", other, "json")):
+            log, tracing = {"level": "debug", "format": form}, {"endpoint": address if has_traces() else ""}
+            text = settings("ollama", slots=4, log=log, limits=limits, tracing=tracing)
             daemons.home(name, text + f'url = "{engine.url}"\n')
         daemons.pair("A", "B")
         a, b = daemons.start("A", "B")
@@ -151,6 +165,21 @@ def test_nothing_is_kept_or_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         for node in (a, b):
             assert psutil.Process(node.pid).rlimit(psutil.RLIMIT_CORE) == (0, 0)
             assert_silent(node, temporary)
+    assert bool(traces) is has_traces()
+    assert not [body for _, body in traces if WORD in body or NAMED.encode() in body]
+
+
+def has_traces() -> bool:
+    """Whether the extra is installed: without it no spans are sent."""
+    return importlib.util.find_spec("opentelemetry.exporter.otlp.proto.http") is not None
+
+
+def hashes() -> list[str]:
+    """Those of the long prompt, as anybody may write them."""
+    body = json.dumps(LONG).encode()
+    prefix = reading.read(RequestId("r"), "/api/chat", body, kind="ollama").prefix
+    assert prefix
+    return [text for one in prefix for text in (str(one), f"{one:x}", f"{one:X}")]
 
 
 async def ask_everything(a: Node, b: Node) -> None:
@@ -171,6 +200,7 @@ async def ask_everything(a: Node, b: Node) -> None:
         for is_streaming in (True, False)
         for path, body in bodies(model, is_streaming=is_streaming)
     ]
+    questions.append(asked("/api/chat", LONG, "traceparent: 00-" + "a" * 32 + "-" + "b" * 16 + "-01"))
     context = tls.client_context(load_or_create(b.home), load_or_create(a.home).certificate)
     port = a.file.peer_port or 0
     as_peer = [
@@ -191,20 +221,33 @@ async def ask_everything(a: Node, b: Node) -> None:
 
 def assert_silent(node: Node, temporary: Path) -> None:
     """What a node wrote, keeps and tells holds no word of it."""
-    told = [repr(node.status()), repr(get_report(node.home, with_recording=True))]
-    told.append(repr(get_explanation(node.home, "last")))
-    with urllib.request.urlopen(f"http://127.0.0.1:{node.file.admin_port}/metrics", timeout=10) as answer:
-        told.append(answer.read().decode())
-    assert "pairproxy_requests_total{" in told[-1]
-    assert NAMED not in told[-1]
-    assert not [text for text in told if CANARY in text]
     until(lambda: Past(node.home / FILE).count(0.0) > len(REPLIES), "history is written")
+    if node.name == "A":
+        until(
+            lambda: any(one.summary.efficiency for one in Past(node.home / FILE).runs(0.0, 99)), "a report is"
+        )
+    token, secrets = node.file.token, [CANARY, *hashes()]
+    assert token
+    own = (
+        "/status",
+        "/report",
+        "/requests",
+        "/events",
+        "svg",
+        "html",
+    )  # a node may show its own clients' words
+    for what, text in told_by(node):
+        found = [secret for secret in [*secrets, token] if secret in text]
+        assert not found, what
+        assert NAMED not in text or what.startswith(own), what
+        assert what != "/metrics" or "pairproxy_requests_total{" in text
     places = [node.log_file, *node.home.rglob("*"), *temporary.rglob("*")]
-    files = [path for path in places if path.is_file()]
-    for path in files:
+    for path in [path for path in places if path.is_file()]:
         data = path.read_bytes()
-        assert WORD not in data, path
+        for secret in secrets:
+            assert secret.encode() not in data, path
         assert NAMED.encode() not in data, path
-    assert " DEBUG " in node.log
-    assert "INFO pairproxy.request_log: request ended" in node.log
+        assert token.encode() not in data or path.name == DAEMON_FILE, path
+    assert " DEBUG " in node.log or '"level": "debug"' in node.log
+    assert "request ended" in node.log
     assert list(temporary.iterdir()) == []
