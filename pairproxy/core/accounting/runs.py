@@ -119,21 +119,20 @@ def group_all(
 
 
 def recent(records: Sequence[RequestRecord], open_requests: Iterable[OpenRequest]) -> list[RequestRecord]:
-    """Those of the records (the earliest end first) that the last run, or one that goes on, may consist of.
+    """Those of the records (the earliest end first) of which a run may consist that goes on, or ended last.
 
-    Of a day of single requests these are a few, which are grouped at each look: all that is older ended so
+    Or in the IDLE_GAP_S before the last one, for such a one may go on as well. Of a day of single requests these are a few, which are grouped at each look: all that is older ended so
     long before the others arrived that nothing joins them.
     """
     own = [one for one in records if one.origin is None]
     opened = [*open_requests]
+    just_now = own[-1].ended_at - IDLE_GAP_S if own else math.inf
     found: list[RequestRecord] = []
     for gap_s, is_named in ((NAMED_GAP_S, True), (TOOL_GAP_S, False)):
         kind = [one for one in own if (one.run is not None) is is_named]
         since = min((one.arrived_at for one in opened if (one.run is not None) is is_named), default=math.inf)
-        if kind and kind[-1] is own[-1]:
-            since = min(since, kind[-1].arrived_at)
         first = len(kind)
-        while first and since - kind[first - 1].ended_at <= gap_s:
+        while first and kind[first - 1].ended_at >= min(since - gap_s, just_now):
             first -= 1
             since = min(since, kind[first].arrived_at)
         found += kind[first:]

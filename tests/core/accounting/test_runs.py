@@ -159,7 +159,8 @@ def test_what_is_recent_holds_the_last_run_and_all_that_go_on(
     records.sort(key=lambda one: one.ended_at)
 
     def told(groups: tuple[Group, ...]) -> list[Group]:
-        last = [one.id for one in records[-1:]]
+        ends = [one.ended_at - IDLE_GAP_S for one in records[-1:]]
+        last = [one.id for one in records if one.ended_at >= ends[0]]
         found = [one for one in groups if one.open or any(member.id in last for member in one.ended)]
         return sorted(found, key=lambda one: (one.id, one.started_at))
 
