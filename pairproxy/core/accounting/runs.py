@@ -121,8 +121,9 @@ def group_all(
 def recent(records: Sequence[RequestRecord], open_requests: Iterable[OpenRequest]) -> list[RequestRecord]:
     """Those of the records (the earliest end first) of which a run may consist that goes on, or ended last.
 
-    Or in the IDLE_GAP_S before the last one, for such a one may go on as well. Of a day of single requests these are a few, which are grouped at each look: all that is older ended so
-    long before the others arrived that nothing joins them.
+    Or in the IDLE_GAP_S before the last one, for such a one may go on as well. Of a day of single requests
+    these are a few, which are grouped at each look: all that is older ended so long before the others
+    arrived that nothing joins them.
     """
     own = [one for one in records if one.origin is None]
     opened = [*open_requests]
@@ -132,7 +133,9 @@ def recent(records: Sequence[RequestRecord], open_requests: Iterable[OpenRequest
         kind = [one for one in own if (one.run is not None) is is_named]
         since = min((one.arrived_at for one in opened if (one.run is not None) is is_named), default=math.inf)
         first = len(kind)
-        while first and kind[first - 1].ended_at >= min(since - gap_s, just_now):
+        while first and (
+            since - kind[first - 1].ended_at <= gap_s or kind[first - 1].ended_at >= just_now
+        ):
             first -= 1
             since = min(since, kind[first].arrived_at)
         found += kind[first:]
