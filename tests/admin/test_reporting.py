@@ -1,20 +1,13 @@
-from dataclasses import replace
 from itertools import count
 
 import pytest
 
 from pairproxy.admin.reporting import MOST_KEPT, PAUSE_TIMES, Reports
-from pairproxy.api.schema import Report
 from pairproxy.core.accounting.ledger import Ledger
-from pairproxy.core.accounting.report import RunReport
-from pairproxy.core.accounting.runs import Run
 from pairproxy.core.commands import Command
 from pairproxy.core.dialects.reading_outline import outline_of
-from pairproxy.core.errors import StoreError
 from pairproxy.core.events import Event
-from pairproxy.core.models import NodeId, RequestId
-from pairproxy.history.reading import Past as Disk
-from tests.api.test_schema import REPORT
+from pairproxy.core.models import NodeId
 from tests.core.told import FAST, SLOW, A, Told, ask, document
 
 PEER = NodeId("b")
@@ -241,58 +234,3 @@ def test_only_a_few_reports_are_kept() -> None:
         told.serves(name, run=name)
         told.reports.report(name, {})()
     assert [*told.reports._kept] == names[2:]
-
-
-class Remembers:
-    """A past that knows one run, which began before what memory holds."""
-
-    problem = None
-
-    def __init__(self, id_: str | None, report: RunReport | None = None) -> None:
-        self.id = id_
-        self.reported = report
-
-    def id_of(self, request: RequestId) -> str | None:
-        return self.id
-
-    @property
-    def disk(self) -> Disk:
-        raise StoreError("There is none.")
-
-    def reckoned(self, run: Run) -> RunReport | None:
-        return self.reported
-
-    def report(self, name: str, *, with_recording: bool = False) -> Report | None:
-        return None
-
-
-def test_a_report_that_was_made_once_is_told_by_all() -> None:
-    """Speeds were learned since: another one of the same requests would have other numbers."""
-    told = Recorded()
-    told.serves("one", run="job")
-    made = replace(REPORT, run="job", requests=1)
-    told.reports.past = Remembers(None, made)
-    found = told.reports.report("job", {})().run
-    assert found is made
-    assert told.reports.watched()().last_run is found
-
-
-def test_a_run_that_outgrows_memory_keeps_its_id_and_its_report() -> None:
-    """Who watches it costs no more than who watches a short one: a report now and then, not at each look."""
-    told = Recorded()
-    told.ledger = Ledger(limit_records=4)
-    looks = count()
-    told.reports = Reports(told.scheduler, told.ledger, lambda: told.at + 0.01 * next(looks))
-    told.reports.past = Remembers("r0")
-    for number in range(5):
-        told.serves(f"r{number}")
-        told.at -= 4.4  # all in one moment
-    first = told.reports.watched()().last_run
-    for number in range(5, 8):
-        told.serves(f"r{number}")
-        told.at -= 4.4
-        watched = told.reports.watched()()
-        assert watched.last_run is first
-    assert first is not None
-    assert (first.run, told.reports.made()) == ("r0", (1, "r0"))
-    assert len(told.reports.report("r0", {})().records) == 4
