@@ -22,6 +22,9 @@ SENTENCE_CHARACTERS = 2000  # of an error; ours name a file or two
 
 T = TypeVar("T")
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What bytes that somebody else wrote do to who decodes them; the last is of brackets within brackets."""
+
 
 class NoDaemon(PairproxyError):
     """No daemon is running for this home directory."""
@@ -31,7 +34,7 @@ def read_daemon_file(home: Path) -> DaemonFile:
     """What the daemon of ``home`` left about itself. Raises NoDaemon."""
     try:
         return msgspec.json.decode((home / DAEMON_FILE).read_bytes(), type=DaemonFile)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *UNREADABLE):
         raise NoDaemon("No daemon is running here. Start one with `pairproxy up`.") from None
 
 
@@ -144,7 +147,7 @@ def decoded(told: bytes, kind: type[T], gone: NoDaemon) -> T:
         raise PairproxyError(
             "The daemon is of another version than this command. Restart it with `pairproxy up`."
         ) from None
-    except msgspec.DecodeError:  # no JSON: another program got the port of a daemon that was killed
+    except UNREADABLE:  # no JSON: another program got the port of a daemon that was killed
         raise gone from None
 
 
@@ -154,5 +157,5 @@ def error_of(status: int, body: bytes) -> PairproxyError | None:
         sentence = msgspec.json.decode(body, type=dict[str, str])["error"]
         # Whoever got the port of a daemon that was killed must not write to this terminal as it likes.
         return PairproxyError("".join(one for one in sentence if one.isprintable())[:SENTENCE_CHARACTERS])
-    except (msgspec.DecodeError, KeyError):
+    except (*UNREADABLE, KeyError):
         return PairproxyError("The daemon could not answer. Its log says why.") if status >= 500 else None

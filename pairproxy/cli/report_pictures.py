@@ -26,6 +26,7 @@ def read_report(file: Path) -> "Report":
     """What `pairproxy report --json` wrote. Raises BadRequest."""
     import msgspec
 
+    from pairproxy.api.client import UNREADABLE
     from pairproxy.api.schema import Report
     from pairproxy.core.errors import BadRequest
 
@@ -34,7 +35,7 @@ def read_report(file: Path) -> "Report":
             return msgspec.json.decode(source.read(MOST_FILE_BYTES), type=Report)
     except OSError as error:
         raise BadRequest(f"{file} cannot be read: {error.strerror}. {WRITE_ONE}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         raise BadRequest(f"{file} holds no report. {WRITE_ONE}") from None
 
 

@@ -182,8 +182,21 @@ def test_another_version_is_told_apart(home: Path, body: bytes) -> None:
     assert not isinstance(caught.value, NoDaemon)
 
 
+DEEP = b'{"version": "1", "x": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+"""Brackets within brackets: no decoder follows them for ever."""
+
+
 @pytest.mark.parametrize(
-    ("status", "body"), [(200, b"not json"), (200, b"\xff"), (404, b"<html>"), (404, b'{"error": {"a": 1}}')]
+    ("status", "body"),
+    [
+        (200, b"not json"),
+        (200, b"\xff"),
+        (200, DEEP),
+        (404, b"<html>"),
+        (404, b'{"error": {"a": 1}}'),
+        (404, DEEP),
+    ],
+    ids=lambda value: str(value)[:20],
 )
 def test_another_program_on_the_port_of_a_killed_daemon_is_no_daemon(
     home: Path, status: int, body: bytes

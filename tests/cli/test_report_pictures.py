@@ -126,11 +126,12 @@ def test_what_a_link_leads_to_is_replaced_and_the_link_stays(tmp_path: Path) -> 
 
 
 def test_files_that_hold_no_report_are_refused(tmp_path: Path) -> None:
-    """Missing, a directory, no JSON, other JSON, bytes: one sentence that says how to write one."""
-    other, binary = tmp_path / "other.json", tmp_path / "x.bin"
+    """Missing, a directory, no JSON, other JSON, bytes, brackets without end: a sentence how to write one."""
+    other, binary, deep = tmp_path / "other.json", tmp_path / "x.bin", tmp_path / "deep.json"
+    deep.write_text('{"run":null,"records":[],"names":{},"x":' + "[" * 200_000 + "]" * 200_000 + "}")
     other.write_text('{"a": 1}', encoding="utf-8")
     binary.write_bytes(b"\xff\xfe\x00")
-    for file in (tmp_path / "missing", tmp_path, other, binary):
+    for file in (tmp_path / "missing", tmp_path, other, binary, deep):
         done = here("report", "--from", file)
         assert done.returncode == 1
         assert sentence(done).endswith("Write one with `pairproxy report --json > FILE`.")
