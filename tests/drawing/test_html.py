@@ -10,8 +10,7 @@ from pairproxy.api.schema import Report
 from pairproxy.drawing.html import report_html
 from tests.core.accounting.judged import nodes, piece
 from tests.drawing.pictured import many, pictured, with_hostile_names
-
-CHROMIUM = Path("/usr/bin/chromium")
+from tests.support.browser import chromium
 
 
 class Seen(HTMLParser):
@@ -110,13 +109,9 @@ def test_two_thousand_requests_are_less_than_a_megabyte() -> None:
 @pytest.mark.parametrize("width", [360, 1200])
 def test_a_browser_shows_it_without_a_complaint(tmp_path: Path, scheme: str, width: int) -> None:
     """From disk: no error, no request, the policy kept; the page itself never scrolls sideways."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if not CHROMIUM.exists():
-        pytest.skip(f"there is no {CHROMIUM} to show the page in")
     page_file = tmp_path / "run.html"
     page_file.write_text(report_html(with_hostile_names(), ["a line"]), encoding="utf-8")
-    with sync_api.sync_playwright() as browsers:
-        browser = browsers.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 800})
         said: list[str] = []
         asked: list[str] = []
@@ -128,7 +123,6 @@ def test_a_browser_shows_it_without_a_complaint(tmp_path: Path, scheme: str, wid
         page.get_by_text("All 2 requests").click()
         wide = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         background = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        browser.close()
     assert said == []
     assert asked == [page_file.as_uri()]
     assert wide[0] <= wide[1]
