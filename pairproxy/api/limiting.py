@@ -27,6 +27,9 @@ def what_limits(status: Status) -> str:
     if status.queue_length:
         return _waiting(status, offers, slots - busy)
     if not status.running:
+        if status.current_run is not None:
+            free = _counted(slots - busy, "slot")
+            return f"Nothing of the run is asked now: its client or its tools are at work; {free} free."
         others = f", {busy} busy for others" if busy else ""
         return f"Nothing runs or waits here: {_counted(slots - busy, 'slot')} free{others}."
     if slots <= busy:
@@ -78,7 +81,7 @@ def _tail(status: Status, offers: Sequence[_Offer], slots: int, busy: int) -> st
         f"{slots - busy} of {_counted(slots, 'slot')} {'has' if slots - busy == 1 else 'have'} nothing to do"
     )
     run = status.current_run
-    if run is None or not run.ended or run.waiting:
+    if run is None or not run.ended or run.waiting or run.is_loop:
         return f"Nothing waits and {idle}: more requests at once would use them."
     names = {one.node.node: one.node.name for one in offers}
     where = _names(names.get(one.node or "", "?") for one in status.running)

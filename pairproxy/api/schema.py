@@ -80,7 +80,10 @@ class WaitingStatus(msgspec.Struct, frozen=True):
 
 
 class RunProgress(msgspec.Struct, frozen=True):
-    """A run of which something runs or waits. ``speedup`` is of its requests that ended; None: unknown."""
+    """A run of which something runs or waits, or did a moment ago and may go on.
+
+    ``speedup`` is of its requests that ended; None: unknown.
+    """
 
     run: str
     age_s: float
@@ -94,6 +97,7 @@ class RunProgress(msgspec.Struct, frozen=True):
     bound_waves: float
     speedup: float | None = None
     bound_provable: float | None = None
+    is_loop: bool = False  # requests came when others had ended: more may come, as an agent's steps do
 
 
 class Status(msgspec.Struct, frozen=True):

@@ -50,6 +50,14 @@ RUN = RunProgress("nightly", 5.0, 4, 3, 1, 0, 2, 2, 1.5, 2.0)
             status(*BOTH, running=(running(1),), current_run=RUN),
             "The last request of the run, on desk, sets its end; 1 of 2 slots has nothing to do.",
         ),
+        (
+            status(*BOTH, running=(running(1),), current_run=msgspec.structs.replace(RUN, is_loop=True)),
+            "Nothing waits and 1 of 2 slots has nothing to do: more requests at once would use them.",
+        ),
+        (
+            status(*BOTH[1:], current_run=msgspec.structs.replace(RUN, running=0, is_loop=True)),
+            "Nothing of the run is asked now: its client or its tools are at work; 1 slot free.",
+        ),
     ],
 )  # fmt: skip
 def test_it_says_what_holds_requests_up(found: Status, sentence: str) -> None:

@@ -23,6 +23,7 @@ class Progress:
     waves: int  # in which equal requests are done: ceil(requests / slots)
     waves_done: float  # ended / slots
     bound_waves: float
+    is_loop: bool = False  # requests came when others had ended: those that are open may not be the last
 
 
 def progress_of(group: Group, running: Set[RequestId], slots: int, at: float) -> Progress:
@@ -43,4 +44,5 @@ def progress_of(group: Group, running: Set[RequestId], slots: int, at: float) ->
         waves=math.ceil(requests / slots),
         waves_done=len(group.ended) / slots,
         bound_waves=waves_bound(requests, slots),
+        is_loop=group.is_loop,
     )

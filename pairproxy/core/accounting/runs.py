@@ -70,12 +70,37 @@ class Group:
         return Run(self.id, self.name, self.ended) if self.ended else None
 
     @property
+    def is_loop(self) -> bool:
+        """Whether a request of it came when another had ended: after the end of all there may be more."""
+        first_end = min((one.ended_at for one in self.ended), default=math.inf)
+        return any(part[-1].arrived_at > first_end for part in (self.ended, self.open) if part)
+
+    @property
     def models(self) -> frozenset[ModelName]:
         """What its requests asked for."""
         return frozenset([one.model for one in self.ended] + [one.request.model for one in self.open])
 
 
 _Member = RequestRecord | OpenRequest
+
+
+def current_of(groups: Iterable[Group], at: float) -> Group | None:
+    """The run that goes on at ``at``, of several the one that began last; None: none.
+
+    An agent's tools run between two of its requests, so where nothing is open, one that may go on does so for
+    IDLE_GAP_S.
+    """
+    return max(
+        (one for one in groups if _goes_on_at(one, at)),
+        key=lambda one: (bool(one.open), one.started_at),
+        default=None,
+    )
+
+
+def _goes_on_at(group: Group, at: float) -> bool:
+    if group.open or not group.is_loop:
+        return bool(group.open)
+    return at - max(one.ended_at for one in group.ended) <= IDLE_GAP_S
 
 
 def is_id(run: str, name: str | None, wanted: str) -> bool:
@@ -133,9 +158,7 @@ def recent(records: Sequence[RequestRecord], open_requests: Iterable[OpenRequest
         kind = [one for one in own if (one.run is not None) is is_named]
         since = min((one.arrived_at for one in opened if (one.run is not None) is is_named), default=math.inf)
         first = len(kind)
-        while first and (
-            since - kind[first - 1].ended_at <= gap_s or kind[first - 1].ended_at >= just_now
-        ):
+        while first and (since - kind[first - 1].ended_at <= gap_s or kind[first - 1].ended_at >= just_now):
             first -= 1
             since = min(since, kind[first].arrived_at)
         found += kind[first:]

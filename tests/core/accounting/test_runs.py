@@ -10,6 +10,7 @@ from pairproxy.core.accounting.runs import (
     IDLE_GAP_S,
     Group,
     Run,
+    current_of,
     group_all,
     group_runs,
     is_id,
@@ -250,3 +251,16 @@ def test_an_id_may_be_as_short_as_it_is_shown() -> None:
     assert not is_id("7a7a48dff6fc", None, "7a7a48d")
     assert not is_id("nightly build", "nightly build", "nightly b")
     assert is_id("job", "job", "job")
+
+
+def test_a_run_goes_on_between_the_steps_of_an_agent() -> None:
+    """For as long as what follows would belong to it; a burst that has ended is over."""
+    chain = [served("a", 0.0, 0.0, 3.0), served("b", 5.0, 5.0, 8.0)]
+    (group,) = group_all(chain, ())
+    assert group.is_loop
+    assert current_of((group,), 8.0 + IDLE_GAP_S) == group
+    assert current_of((group,), 8.1 + IDLE_GAP_S) is None
+    (burst,) = group_all([served("a", 0.0, 0.0, 3.0), served("b", 0.1, 3.0, 6.0)], ())
+    assert not burst.is_loop
+    assert current_of((burst,), 6.0) is None
+    assert current_of((), 6.0) is None
