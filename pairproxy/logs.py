@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import queue
+import re
 import select
 import sys
 import threading
@@ -25,6 +26,7 @@ FLUSH_S = 2.0  # at the end of the process, for a reader that takes nothing
 TURN_S = 0.1  # between two looks whether a reader that took nothing takes something
 FORMATS = ("text", "json")
 
+_QUOTED = re.compile(r'[ "=\\]|^$')
 _RESERVED = frozenset({"time", "level", "logger", "message", "exception"})
 
 
@@ -121,8 +123,7 @@ def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
 def _shown(value: object) -> str:
     """A value in a line: in quotes where it could be taken for more than one."""
     text = str(value)
-    is_plain = text and text.isprintable() and not any(one in text for one in ' "=\\')
-    return text if is_plain else json.dumps(text)
+    return text if text.isprintable() and not _QUOTED.search(text) else json.dumps(text)
 
 
 def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
