@@ -20,7 +20,7 @@ from pairproxy.api.advice import Advice, AdviceReport, Lever
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.runs import Run, group_runs, is_id
-from pairproxy.core.accounting.works import Places, holding
+from pairproxy.core.accounting.works import Places, able, holding
 from pairproxy.core.advice.evidence import Conclusion, Elsewhere, Evidence, Service
 from pairproxy.core.advice.gathering import MOST_REQUESTS, Known, gather, speed_against
 from pairproxy.core.advice.tree import advise
@@ -167,7 +167,7 @@ def _find(records: Sequence[RequestRecord], name: str | None) -> Run | None:
 
 def _known(run: Run, seen: _Seen) -> Known:
     models = {record.model for record in run.records}
-    places = holding(seen.places, models)
+    places = able(seen.places, run.records)
     return Known(
         own=seen.own,
         policy=seen.policy,
@@ -181,15 +181,17 @@ def _known(run: Run, seen: _Seen) -> Known:
     )
 
 
-def _elsewhere(models: Sequence[ModelName], seen: _Seen, able: set[NodeId]) -> Iterator[Elsewhere]:
-    """The peers that are heard, offer slots, and have no model of the run."""
+def _elsewhere(models: Sequence[ModelName], seen: _Seen, used: set[NodeId]) -> Iterator[Elsewhere]:
+    """The peers that are heard, offer slots, and could take none of the run."""
+    having = {place.node for place in holding(seen.places, models)}
     mine = _rates(seen.own, seen.engines)
     for node in seen.up:
         states = [state for place, (state, _) in seen.engines.items() if place.node == node]
         slots = sum(state.slots for state in states)
-        if node not in able and slots:
+        if node not in used and slots:
             times = speed_against(mine, _rates(node, seen.engines))
-            yield Elsewhere(node, seen.names[node], slots, tuple(models), times)
+            lacks = () if node in having else tuple(models)
+            yield Elsewhere(node, seen.names[node], slots, lacks, times)
 
 
 def _rates(node: NodeId, engines: Engines) -> dict[ModelName, Rates]:

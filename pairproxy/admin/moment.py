@@ -1,6 +1,6 @@
 """What is known at one moment, as far as reports are made of it: values only, which any thread may read."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pairproxy.clock import wall
@@ -8,7 +8,7 @@ from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.accounting.open_requests import OpenRequest
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.runs import Group, group_all
-from pairproxy.core.accounting.works import Places, holding
+from pairproxy.core.accounting.works import Places, able, holding, slots_of
 from pairproxy.core.documents import EngineState
 from pairproxy.core.models import BLOCK_TOKENS, ModelName, NodeId, Place, RequestId
 from pairproxy.core.prefixes import size_of
@@ -42,6 +42,15 @@ class Known:
     def places_of(self, models: Iterable[ModelName]) -> Places:
         """Those that could serve some of these models."""
         return holding(self.places, models)
+
+    def places_for(self, records: Sequence[RequestRecord]) -> Places:
+        """Those that could serve some of these requests."""
+        return able(self.places, records)
+
+    def barred(self, records: Sequence[RequestRecord]) -> int:
+        """How many other nodes hold a model of them."""
+        held = slots_of(self.places_of(record.model for record in records))
+        return len(held) - len(slots_of(self.places_for(records)))
 
 
 def look(scheduler: Scheduler, ledger: Ledger, at: float) -> Known:

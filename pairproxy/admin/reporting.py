@@ -136,7 +136,7 @@ class Reports:
                 return self._remembered(name, told, with_recording) or Report(None, (), told, node=own)
             kept = self._kept.get(run.id) if is_watched else None
             run, reported = kept or (run, self._reckon(run, known))
-            places, caches = known.places_of(record.model for record in run.records), caches_of(known.engines)
+            places, caches = known.places_for(run.records), caches_of(known.engines)
             recording = (
                 record(run, own, policy, places, known.kinds, caches, told) if with_recording else None
             )
@@ -154,7 +154,7 @@ class Reports:
         policy = self._scheduler.rules.policy
 
         def make() -> tuple[RunReport, Recording]:
-            places = known.places_of(one.model for one in run.records)
+            places = known.places_for(run.records)
             recording = record(run, own, policy, places, known.kinds, caches_of(known.engines), told)
             return self._reckon(run, known), recording
 
@@ -232,13 +232,15 @@ def _key(run: Run) -> tuple[int, float]:
 
 def _progress(group: Group, known: Known, report: RunReport | None) -> Progress:
     """How far a run is; with as many slots as its report counts with, if there is one."""
-    slots = sum(slots_of(known.places_of(group.models)).values())
+    places = known.places_for(group.ended) if group.ended else known.places_of(group.models)
+    slots = sum(slots_of(places).values())
     return progress_of(group, known.running, max(slots, report.slots if report else 0), known.at)
 
 
 def _reckoned(run: Run, own: NodeId, known: Known) -> RunReport:
-    places = known.places_of(record.model for record in run.records)
+    places = known.places_for(run.records)
     caches = caches_of(known.engines)
     t1s = modelled_t1s(run, places, caches) if len(run.records) <= MOST_MODELLED else {}
     best = min(t1s.values(), key=lambda t1: t1.value_s, default=None)
-    return report_run(run, slots_of(places), best, places=places, t1_local=t1s.get(own))
+    barred = known.barred(run.records)
+    return report_run(run, slots_of(places), best, places=places, t1_local=t1s.get(own), barred=barred)

@@ -19,7 +19,7 @@ from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.accounting.runs import Run, group_runs, id_of
 from pairproxy.core.accounting.services import seen_slots
-from pairproxy.core.accounting.works import Places, holding, slots_of
+from pairproxy.core.accounting.works import Places, able, slots_of
 from pairproxy.core.models import NodeId, RequestId
 from pairproxy.core.whatif.recording import Recording
 
@@ -238,5 +238,5 @@ class RunBook:
         if grown_at is None:
             return
         kept.changed_at = grown_at
-        slots = slots_of(holding(places, (one.model for one in records)))
+        slots = slots_of(able(places, records))
         kept.slots = seen_slots([service for one in records for service in one.services()], slots)

@@ -11,6 +11,7 @@ from pairproxy.core.models import NodeId
 from tests.core.told import FAST, SLOW, A, Told, ask, document
 
 PEER = NodeId("b")
+BUSY = (60.0,)  # seconds until its slot is free: what arrives here stays here
 
 
 class Recorded(Told):
@@ -30,13 +31,18 @@ class Recorded(Told):
 
     def serves(self, name: str, **facts: object) -> None:
         """One request at its node's own speed, from its arrival to its end."""
-        self.arrives(ask(name, local_only=True, **facts))  # type: ignore[arg-type]
+        self.peer_is(BUSY)
+        self.arrives(ask(name, **facts))  # type: ignore[arg-type]
         self.at += 0.4
         self.begins(name)
         self.at += 4.0
         self.finishes(name, tokens=100)
+        self.peer_is()
+
+    def peer_is(self, frees: tuple[float, ...] = ()) -> None:
+        """What the peer tells of itself; seconds until its slot is free."""
         self.sequence += 1
-        self.hears(document(PEER, rates=FAST, sequence=self.sequence))
+        self.hears(document(PEER, rates=FAST, frees=frees, sequence=self.sequence))
 
 
 def test_what_is_read_now_is_reckoned_later() -> None:
@@ -234,3 +240,20 @@ def test_only_a_few_reports_are_kept() -> None:
         told.serves(name, run=name)
         told.reports.report(name, {})()
     assert [*told.reports._kept] == names[2:]
+
+
+def test_a_node_that_may_take_none_of_a_run_is_no_part_of_its_report() -> None:
+    """What a rule keeps here is not said to have waited by plan; alone, this node is the best there is."""
+    told = Recorded()
+    for name in ("one", "two", "three"):
+        told.serves(name, run="job", local_only=True)
+    found = told.reports.report("job", {A: "anna"}, with_recording=True)()
+    assert found.run is not None
+    assert (found.run.barred, [*found.run.per_node]) == (1, [A])
+    assert found.run.bound_capacity in (None, 1.0)
+    assert found.recording is not None
+    assert {place.node for place in found.recording.places} == {A}
+    told.serves("four", run="job")
+    mixed = told.reports.report("job", {})().run
+    assert mixed is not None
+    assert (mixed.barred, {*mixed.per_node}) == (0, {A, PEER})

@@ -209,9 +209,9 @@ def test_only_nodes_that_have_the_model_count(
 ) -> None:
     """A peer that could not have served any of a run is no part of its report; no speedup is claimed then."""
     told = Recorded(book)
-    told.hears(document(other.device_id, slots=3, model=ModelName(model)))
+    told.hears(document(other.device_id, slots=3, frees=(60.0,) * 3, model=ModelName(model)))
     for name in ("one", "two"):
-        told.arrives(ask(name, local_only=True))
+        told.arrives(ask(name))
         told.begins(name)
         told.at += 0.5
         told.finishes(name, tokens=50)

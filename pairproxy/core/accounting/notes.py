@@ -12,12 +12,19 @@ ANECDOTE_REQUESTS = 8  # below, one long reply decides the result
 MOSTLY = 0.8  # of the makespan: a chain that alone takes so much leaves little for other machines to do
 
 
-def on_work(run: Run, slots: Mapping[NodeId, int], chains: Sequence[Chain], span_s: float) -> Iterator[str]:
-    """What kind of work it was. ``span_s``: the longest chain as observed, without waiting; 0.0: none."""
+def on_work(
+    run: Run, slots: Mapping[NodeId, int], chains: Sequence[Chain], span_s: float, barred: int = 0
+) -> Iterator[str]:
+    """What kind of work it was. ``span_s``: the longest chain as observed, without waiting; 0.0: none.
+
+    ``barred``: nodes that hold its model, and could take none of it.
+    """
     bad = sum(record.outcome is not Outcome.DONE for record in run.records)
     if bad:
         yield f"{bad} of {len(run.records)} requests did not end well: the times are not of the whole job."
-    if len(slots) == 1:
+    if len(slots) == 1 and barred:
+        yield "Only one node could take these requests: there was nothing to balance."
+    elif len(slots) == 1:
         yield "Only one node had a replica of this model: there was nothing to balance."
     elif len(run.records) == 1:
         yield "A single request: there was nothing to share."

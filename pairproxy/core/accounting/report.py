@@ -76,6 +76,7 @@ class RunReport:
     node_slots: dict[NodeId, int] = field(default_factory=dict)  # of each node; ``slots`` is their sum
     span_steps: int = 0  # of the longest chain by its seconds, span_hi_s
     span_tool_s: float = 0.0  # its part of these that was between its steps
+    barred: int = 0  # nodes that hold a model of it, and could take none of its requests
     model_error: float | None = None  # part by which what requests took is not what the known speeds say
 
 
@@ -97,8 +98,11 @@ def report_run(
     *,
     places: Places | None = None,
     t1_local: T1 | None = None,
+    barred: int = 0,
 ) -> RunReport:
-    """Report a run. ``slots``: of every node that holds a model of it, whether or not it served any.
+    """Report a run. ``slots``: of every node that could serve some of it, whether or not it served any.
+
+    ``barred``: how many others hold a model of it.
 
     ``places``: what is known of their speeds; without it the bounds go by what requests took, and the losses
     are not split. A node that was seen with more requests at once than its slots counts with what was seen.
@@ -114,11 +118,11 @@ def report_run(
     parents = follows(run.records)
     chains = find_chains(run.records, parents)
     report = _counted(run, slots, tally(services, at_node), bound)
-    report = replace(report, model_error=t1.model_error if t1 is not None else None)
+    report = replace(report, model_error=t1.model_error if t1 is not None else None, barred=barred)
     if chains:
         report = _chained(report, chains, critical_path(run.records, parents), bound)
     span_s = report.span_hi_s or 0.0
-    said = [*notes.on_work(run, slots, chains, span_s), *notes.on_bound(bound.is_run_itself)]
+    said = [*notes.on_work(run, slots, chains, span_s, barred), *notes.on_bound(bound.is_run_itself)]
     if can_share:
         report = _compared(report, t1, t1_local)
         said += notes.on_speed(services, report.bound_waves, report.speedup, t1)

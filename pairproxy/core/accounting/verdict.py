@@ -22,6 +22,7 @@ Cause = Literal[
     "waves",  # equal slots, a few requests for each: one more wave is one more request's time
     "slots",  # all slots were busy all the time
     "single-node",  # the same, and nobody else has the model
+    "must-stay",  # the same, for a rule or what they ask keeps them from others that have it
     "unequal-nodes",  # one node does nearly all that the others could
     "uneven-end",  # the last requests ended at different moments
     "one-replica",  # requests waited for the only node that has their model

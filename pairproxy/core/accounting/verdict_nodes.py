@@ -12,6 +12,10 @@ from pairproxy.core.models import ModelName, NodeId
 DOMINANT = 0.75  # of what all nodes do in a second, done by one: the others add a third at most
 FASTER = 1.5  # times its part of the slots, done by one node: then it is worth waiting for
 BUSY = 0.7  # of the slots' time: below, more of them would mostly stand free as well
+LET_THEM = (
+    "Let them go there, if that is meant. What keeps them: X-Pairproxy-Local or routing.local_only; other"
+    " content, a smaller window or missing rights, which `pairproxy models` shows; or it was not there yet."
+)
 SHORT = 0.5  # of the longest: where half of the replies take less, that one stands out
 
 
@@ -75,13 +79,29 @@ def single_node(seen: Seen) -> Verdict | None:
     left_s = at_least(seen, _shared(seen, 0.5))
     models = sorted({bar.model for bar in seen.timeline.bars})
     called = models[0] if len(models) == 1 else several(len(models), "model")
+    busy = (
+        f"{several(report.slots, 'slot')} {'was' if report.slots == 1 else 'were'} busy for"
+        f" {seen.occupancy.busy:.0%} of the {shown(report.makespan_s)} s."
+    )
+    if report.barred:
+        return _must_stay(seen, node, called, busy, left_s)
     return Verdict(
         "single-node",
-        f"Only one node, {seen.name(node)}, has {called}, and its {several(report.slots, 'slot')}"
-        f" {'was' if report.slots == 1 else 'were'} busy for {seen.occupancy.busy:.0%} of the"
-        f" {shown(report.makespan_s)} s.",
+        f"Only one node, {seen.name(node)}, has {called}, and its {busy}",
         "Put the same model on a paired machine (`pairproxy models` shows who has what, `pairproxy pair` adds"
         f" one): with a second node like this one it would take about {shown(left_s)} s.",
+        report.makespan_s,
+    )
+
+
+def _must_stay(seen: Seen, node: NodeId, called: str, busy: str, left_s: float) -> Verdict:
+    """Others have the model, and none of the requests could go there."""
+    report = seen.report
+    others = f"{several(report.barred, 'other node')} {'has' if report.barred == 1 else 'have'}"
+    return Verdict(
+        "must-stay",
+        f"No request could leave {seen.name(node)}, though {others} {called}, and its {busy}",
+        f"{LET_THEM} With a second node like this one it would take about {shown(left_s)} s.",
         report.makespan_s,
     )
 

@@ -26,6 +26,20 @@ def holding(places: Places, models: Iterable[ModelName]) -> Places:
     return {place: known for place, known in places.items() if not wanted.isdisjoint(known[1])}
 
 
+def able(places: Places, records: Sequence[RequestRecord]) -> Places:
+    """Those that could serve some of these requests.
+
+    They hold a model of them and were a candidate for one: what must stay at a node, is too long for another,
+    or takes what a replica of the same name does not have, has no more. Where some of the decisions are no
+    longer kept, all that hold a model count.
+    """
+    held = holding(places, (record.model for record in records))
+    decisions = [attempt.decision for record in records for attempt in record.attempts]
+    met = {one.place for decision in decisions if decision is not None for one in decision.candidates}
+    found = {place: known for place, known in held.items() if place in met}
+    return held if None in decisions or not found else found
+
+
 def slots_of(places: Places) -> dict[NodeId, int]:
     """The slots of each node."""
     slots: Counter[NodeId] = Counter()

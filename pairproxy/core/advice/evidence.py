@@ -50,7 +50,10 @@ class NodeUse:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """A node that is there and lacks the run's models. ``times``: as fast as this one; None: not known."""
+    """A node that is there and could take none of the run. ``times``: as fast as this one; None: not known.
+
+    ``lacks``: the run's models, if it has none; else what the requests ask, or a rule, keeps them from it.
+    """
 
     node: str
     name: str

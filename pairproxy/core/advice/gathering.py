@@ -27,7 +27,7 @@ MOST_REQUESTS = 1000  # of a run that are replayed, its first ones: a second or 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the origin knows of the nodes; ``elsewhere`` are those without a model of the run."""
+    """What the origin knows of the nodes; ``elsewhere`` are those that could take none of it."""
 
     own: NodeId
     policy: str

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from pairproxy.core.accounting.verdict_nodes import LET_THEM
 from pairproxy.core.advice.evidence import Conclusion, Elsewhere, Evidence, NodeUse
 from pairproxy.core.advice.trials import Trials
 from pairproxy.core.advice.words import counted, listed, part, seconds
@@ -16,7 +17,7 @@ SET_SLOTS = (
     "Set slots of [[engines]] in config.toml (Ollama: OLLAMA_NUM_PARALLEL as well) if its memory holds as "
     "many contexts."
 )
-MOST_ELSEWHERE = 3  # nodes without the model that are tried, the one with most slots first
+MOST_ELSEWHERE = 3  # nodes that could take none that are tried, the one with most slots first
 LEAST_BUSY = 0.2  # of a node's slot-seconds: who works less may be spared
 
 
@@ -51,8 +52,8 @@ def more_nodes(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
     """Another machine like the best there is."""
     like, base = fastest(evidence), trials.base
     trial = None if like is None else trials.node_more(like.node)
-    if like is None or base is None or trial is None:
-        return
+    if like is None or base is None or trial is None or any(not one.lacks for one in evidence.elsewhere):
+        return  # what keeps requests from a node that has their model keeps them from one more
     numbers = {"nodes": float(len(evidence.nodes)), "requests": float(evidence.requests)}
     told = f"More nodes: with one more machine like {like.name} {trial.effect(base)}"
     then = ". Pair one with `pairproxy pair`." if trial.gains(base) else f"{_why_not(evidence)}."
@@ -60,29 +61,41 @@ def more_nodes(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
 
 
 def idle_nodes(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
-    """Nodes that are paired and cannot help, for they lack the model; and those that hardly do."""
-    like, base = fastest(evidence), trials.base
+    """Nodes that are paired and cannot help, for they lack the model or may not; and those that hardly do."""
+    like, base, let_them = fastest(evidence), trials.base, LET_THEM
     for one in sorted(evidence.elsewhere, key=lambda one: (-one.slots, one.name))[:MOST_ELSEWHERE]:
         trial = trials.models_at(one, like.node) if like is not None else None
         numbers = {"idle_slots": float(one.slots)}
-        told = f"Idle nodes: {one.name} is paired and lacks {listed([*one.lacks])}"
+        told = f"Idle nodes: {one.name} {_why_idle(one)}"
         if base is None or trial is None or like is None:
-            told += ". Fetch it there, and it takes part of the work."
+            told += (
+                ". Fetch it there, and it takes part of the work." if one.lacks else f". {let_them}".rstrip()
+            )
             yield Conclusion("idle-nodes", True, told, numbers)
             continue
         if one.times is not None:
             numbers["times_as_fast"] = one.times
         told += f". With it, {_speed(one, like)}, {trial.effect(base)}."
-        if trial.gains(base):
+        if trial.gains(base) and not one.lacks:
+            told += f" {let_them}".rstrip()
+            let_them = ""  # told once
+        elif trial.gains(base):
             told += f" Fetch {listed([*one.lacks])} there; `pairproxy models` shows when both are the same."
         yield trial.concluded("idle-nodes", base, told, numbers)
     yield from _spared(evidence, trials)
 
 
+def _why_idle(one: Elsewhere) -> str:
+    if one.lacks:
+        return f"is paired and lacks {listed([*one.lacks])}"
+    return "has a model of these requests, and none of them could go there"
+
+
 def _speed(one: Elsewhere, like: NodeUse) -> str:
     slots = counted(one.slots, "slot")
-    if one.times is None:
-        return f"{slots} as fast as those of {like.name} (not measured there)"
+    if one.times is None or round(one.times, 1) == 1.0:
+        measured = " (not measured there)" if one.times is None else ""
+        return f"{slots} as fast as those of {like.name}{measured}"
     return f"{slots} {one.times:.2g} times as fast as those of {like.name}"
 
 

@@ -54,3 +54,10 @@ def test_a_run_that_beats_the_known_speeds_is_said() -> None:
     """The bound is then what happened."""
     assert len([*notes.on_bound(is_faster=True)]) == 1
     assert not [*notes.on_bound(is_faster=False)]
+
+
+def test_what_must_stay_is_not_said_to_have_one_replica() -> None:
+    """Others have the model, too."""
+    assert [*notes.on_work(run_of(9), {A: 1}, [], 0.0, barred=1)] == [
+        "Only one node could take these requests: there was nothing to balance."
+    ]

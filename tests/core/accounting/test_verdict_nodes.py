@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from pairproxy.core.accounting.verdict_bounds import by_the_bound
 from pairproxy.core.experiments.rigs import at_speeds, published_trio
 from pairproxy.core.models import EngineId, ModelName, NodeId, Rates
 from pairproxy.core.workload import MODEL, SimEngine, SimNode, SimRequest
@@ -153,3 +154,16 @@ def test_an_agent_that_waits_for_its_sub_agents_is_no_chain() -> None:
     assert not any("more machines cannot help" in note for note in run.report.notes)
     more = judged(with_more(FAN, 0, 0), TREE)
     assert more.report.makespan_s < 0.8 * run.report.makespan_s
+
+
+def test_requests_that_must_stay_are_told_from_a_model_that_nobody_else_has() -> None:
+    """Slots of others stood free, and no schedule could have used them."""
+    run = judged(nodes("a", 2, NO_BATCHING), [piece() for _ in range(40)])
+    seen = replace(run.seen, report=replace(run.report, barred=2))
+    found = by_the_bound(seen)
+    assert (found.cause, found.loss) == ("must-stay", None)
+    assert found.limited_by.startswith(
+        "No request could leave laptop, though 2 other nodes have m:latest, and its 2 slots were busy for "
+    )
+    assert "X-Pairproxy-Local or routing.local_only" in found.change
+    assert f"about {run.report.makespan_s / 2:.1f} s" in found.change

@@ -1,11 +1,13 @@
+from dataclasses import replace
+
 import pytest
 
 from pairproxy.core.accounting.bounds import provable_makespan
 from pairproxy.core.accounting.chains import follows
 from pairproxy.core.accounting.records import RequestRecord
-from pairproxy.core.accounting.works import Work, holding, lower_bounds, slots_of, speeds_of, works_of
-from pairproxy.core.models import EngineId, ModelName, Place, Rates
-from tests.core.accounting.conversation import A, B, at, served
+from pairproxy.core.accounting.works import Work, able, holding, lower_bounds, slots_of, speeds_of, works_of
+from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Rates
+from tests.core.accounting.conversation import A, B, at, dispatch, served
 
 MODEL = ModelName("m")
 ONE = Rates(prefill=100.0, decode=10.0, beta=0.5)
@@ -107,3 +109,21 @@ def test_what_was_in_a_cache_before_is_spared() -> None:
 def test_replies_that_do_not_count_their_tokens_are_no_work() -> None:
     """Nothing is guessed."""
     assert works_of([served("a", 0, 0, 1, tokens=None)], [None]) == ()
+
+
+def test_who_was_a_candidate_for_none_of_a_run_could_take_none_of_it() -> None:
+    """It must stay, or a model of the same name is another one there; without the decisions nobody knows."""
+    places = known(a=ONE, b=TWICE)
+    here, there = (decided(name, node) for name, node in (("r", A), ("s", B)))
+    assert [*able(places, [here])] == [at(A)]
+    assert [*able(places, [here, there])] == [at(A), at(B)]
+    forgotten = served("t", 0.0, 0.0, 1.0)
+    assert [*able(places, [here, forgotten])] == [at(A), at(B)]
+    assert [*able({at(B): places[at(B)]}, [here])] == [at(B)]  # what it ran on is not there any more
+
+
+def decided(name: str, node: NodeId) -> RequestRecord:
+    """A request for which the node, and another one that is gone, were candidates."""
+    record = served(name, 0.0, 0.0, 1.0, node)
+    (attempt,) = record.attempts
+    return replace(record, attempts=(replace(attempt, decision=dispatch(name, node).decision),))

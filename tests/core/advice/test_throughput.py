@@ -1,5 +1,6 @@
 import pytest
 
+from pairproxy.core.accounting.verdict_nodes import LET_THEM
 from pairproxy.core.advice.evidence import Elsewhere
 from pairproxy.core.advice.throughput import fastest, idle_nodes, more_nodes, more_slots
 from pairproxy.core.advice.trials import Trials
@@ -117,3 +118,17 @@ def test_the_fastest_node_is_that_with_all_slots_in_use() -> None:
     assert found is not None
     assert found.node == B
     assert fastest(look([node("a")], burst(2))).node == A  # type: ignore[union-attr]
+
+
+def test_a_node_that_has_the_model_and_may_not_is_no_node_more() -> None:
+    """What keeps requests from it keeps them from another one; let go, it takes its part."""
+    there = Elsewhere(B, "ben", 1, (), times=1.0)
+    evidence = look([node("a")], burst(9), elsewhere=(there,))
+    trials = Trials(evidence)
+    (found,) = idle_nodes(evidence, trials)
+    assert found.helps
+    really = happens([node("a"), node("b")], burst(9), "fastest-finish")
+    assert found.numbers["simulated_after_s"] == pytest.approx(really.makespan_s, rel=0.1)
+    assert "ben has a model of these requests, and none of them could go there" in found.sentence
+    assert found.sentence.endswith(LET_THEM)
+    assert not [*more_nodes(evidence, trials)]
