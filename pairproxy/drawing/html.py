@@ -48,6 +48,9 @@ def report_html(report: Report, lines: Sequence[str]) -> str:
     )
 
 
+LATEST_UNIX = 1e11  # the year 5138: a report from elsewhere may say anything, and calendars end
+
+
 def policy(css: str) -> str:
     """The Content-Security-Policy of a page with this style sheet and nothing else."""
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
@@ -57,7 +60,7 @@ def policy(css: str) -> str:
 def _body(report: Report, run: RunReport, lines: Sequence[str]) -> Iterator[str]:
     yield f"<h1>Run {_safe(run.run)}</h1>"
     if report.started_unix is not None:
-        began = datetime.fromtimestamp(report.started_unix, UTC)
+        began = datetime.fromtimestamp(min(max(report.started_unix, 0.0), LATEST_UNIX), UTC)
         when = f'<time datetime="{began:%Y-%m-%dT%H:%M:%SZ}">{began:%Y-%m-%d %H:%M:%S} UTC</time>'
         yield f'<p class="soft">began {when}</p>'
     if report.verdict is not None:

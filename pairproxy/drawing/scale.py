@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator
 from math import ceil, floor, log10
 
 STEPS = (1.0, 2.0, 5.0, 10.0)
+SHORTEST_S = 1e-9  # no clock tells less apart
 
 
 def ticks(end_s: float, most: int) -> list[float]:
     """Round seconds from 0 on, equally far apart, none behind ``end_s``; at most ``most``, 2 or more."""
-    if end_s <= 0.0:
+    if end_s <= SHORTEST_S:
         return [0.0]
     least = end_s / max(most - 1, 1)
     power = 10.0 ** floor(log10(least))

@@ -23,7 +23,7 @@ from pairproxy.core.accounting.timeline import Bar, Timeline
 from pairproxy.core.accounting.verdict import shown
 from pairproxy.drawing.palette import MEANINGS
 from pairproxy.drawing.rows import Row, phases, rows_of
-from pairproxy.drawing.scale import counts, tick_label, ticks
+from pairproxy.drawing.scale import SHORTEST_S, counts, tick_label, ticks
 from pairproxy.tui.palette import BAD, BUSY, LIMIT, READING, WAITING
 from pairproxy.tui.words import counted, named
 
@@ -75,19 +75,23 @@ class _Canvas:
     bound: int | None  # the column of the bound
 
     def at(self, moment_s: float) -> int:
-        """The column in which a moment is, the last one at most."""
-        return min(int(moment_s / self.end_s * self.columns + 1e-9), self.columns - 1)
+        """The column in which a moment is; the first or the last one for what is outside."""
+        return min(self._columns(moment_s), self.columns - 1)
 
     def span(self, start_s: float, end_s: float) -> range:
         """The columns of a time, one at least."""
         start = self.at(start_s)
-        return range(start, max(min(int(end_s / self.end_s * self.columns + 1e-9), self.columns), start + 1))
+        return range(start, max(self._columns(end_s), start + 1))
+
+    def _columns(self, moment_s: float) -> int:
+        """How many of them are before a moment."""
+        return int(min(max(moment_s / self.end_s, 0.0), 1.0) * self.columns + 1e-9)
 
 
 def timeline_text(report: Report, columns: int, most_rows: int, *, is_ascii: bool = False) -> list[Text]:
     """Draw a report; nothing if it has no timeline. More than ``most_rows`` are put together, counted."""
     timeline = report.timeline
-    if timeline is None or not (timeline.bars or timeline.unplaced) or timeline.makespan_s <= 0.0:
+    if timeline is None or not (timeline.bars or timeline.unplaced) or timeline.makespan_s <= SHORTEST_S:
         return []
     characters = ASCII if is_ascii else BLOCKS
     rows = rows_of(report, max(most_rows, 1))
@@ -100,7 +104,7 @@ def timeline_text(report: Report, columns: int, most_rows: int, *, is_ascii: boo
         characters,
         room,
         timeline.makespan_s,
-        None if bound is None else min(int(bound / timeline.makespan_s * room + 0.5), room),
+        None if bound is None else int(min(max(bound / timeline.makespan_s, 0.0), 1.0) * room + 0.5),
     )
     drawn = [(label, _row(canvas, row)) for label, row in zip(labels, rows, strict=True)]
     drawn += _below(canvas, timeline)
@@ -129,7 +133,7 @@ def _lane(canvas: _Canvas, row: Row) -> list[Cell]:
     """Bars behind each other, and where nothing ran, whether the next one waited."""
     drawn = {column for bar in row.bars for column in canvas.span(bar.dispatched_s, bar.ended_s)}
     doing = [
-        max(shares, key=shares.__getitem__) if column in drawn else ""
+        max(shares, key=shares.__getitem__, default="") if column in drawn else ""
         for column, shares in enumerate(_shares(canvas, row))
     ]
     cells = [(getattr(canvas.characters, phase), STYLES[phase]) if phase else (" ", "") for phase in doing]
