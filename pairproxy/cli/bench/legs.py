@@ -6,6 +6,7 @@ import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import msgspec
 
@@ -133,11 +134,11 @@ class Bench:
         return Leg(tuple(replace(one, node=self._names.get(one.node, one.node)) for one in replies))
 
     def _faults(self) -> str:
-        """The end of the log of a daemon with a fault: the log goes with the cluster. "": none has one."""
+        """The last fault in the log of a daemon that has one: the log goes with the cluster. "": none has."""
         for node in self.nodes:
             log = (node.home / "log").read_text(errors="replace").splitlines()
-            if any(line.startswith("Traceback") for line in log):
-                return "\n".join((f"{node.name} has a fault, please report it:", *log[-LOG_LINES:]))
+            if fault := _last_fault(log):
+                return "\n".join((f"{node.name} has a fault, please report it:", *fault[-LOG_LINES:]))
         return ""
 
     def _check_engines(self) -> None:
@@ -150,6 +151,20 @@ class Bench:
                     f"The engine of {node.name} was given {held} requests at once and has {slots} slots: "
                     "a fault of the scheduler. Please report it."
                 )
+
+
+def _last_fault(log: Sequence[str]) -> Sequence[str]:
+    """The lines of its last traceback, down to the error; none if there is none.
+
+    A logged one is indented, and lines for requests may follow.
+    """
+    begins = [number for number, line in enumerate(log) if line.lstrip().startswith("Traceback")]
+    if not begins:
+        return ()
+    first = begins[-1]
+    inner = log[first][: -len(log[first].lstrip())] + " "
+    inside = list(takewhile(lambda line: line.startswith(inner), log[first + 1 :]))
+    return log[first : first + len(inside) + 2]
 
 
 def port_of(node: DemoNode) -> int:

@@ -91,8 +91,16 @@ def engine_port(pid: int, client_port: int) -> int:
     raise AssertionError("the engine listens nowhere")
 
 
-def test_a_daemon_with_a_fault_is_quoted_before_its_log_is_gone() -> None:
-    """A reply that failed says its status; where a log has a traceback, its end is the error."""
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "Traceback (most recent call last):\n  File x\nSomeError: no\n",
+        "2026 ERROR asyncio: broke\n  Traceback (most recent call last):\n    File x\n  SomeError: no\n",
+    ],
+    ids=["of Python", "of the log"],
+)
+def test_a_daemon_with_a_fault_is_quoted_before_its_log_is_gone(fault: str) -> None:
+    """A reply that failed says its status; the last traceback is told, whatever the log says after it."""
     rig = Rig((NodeSpec("only", 1, 1e6, 400.0),))
     too_long = Workload("", "", (SimRequest(0.0, NodeId("only"), 140_000, 10),))
 
@@ -101,13 +109,14 @@ def test_a_daemon_with_a_fault_is_quoted_before_its_log_is_gone() -> None:
             with pytest.raises(ExceptionGroup) as without:
                 await bench.run(too_long)
             with (bench.nodes[0].home / "log").open("a") as log:
-                log.write("Traceback (most recent call last):\nSomeError: no\n")
+                log.write(fault)
             with pytest.raises(PairproxyError) as quoted:
                 await bench.run(too_long)
         (error,) = without.value.exceptions
         return str(error), str(quoted.value)
 
-    status, fault = asyncio.run(scene())
+    status, told = asyncio.run(scene())
     assert "HTTP 400" in status
-    assert fault.startswith("only has a fault")
-    assert fault.endswith("SomeError: no")
+    assert told.startswith("only has a fault")
+    assert "File x" in told
+    assert told.endswith("SomeError: no")
