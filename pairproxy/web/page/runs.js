@@ -118,7 +118,10 @@ function perNode(run, names) {
 function advised(state, run) {
   const told = state.store.ask(`/advice?run=${encodeURIComponent(run)}`).value;
   if (!told?.advice.length) return null;
-  const rows = told.advice.map((one) => ({ key: `${one.lever} ${one.sentence}`, cells: [one.lever.replace("-", " "), one.helps ? "helps" : "does not help", prose(one.sentence), gained(one)] }));
+  const rows = told.advice.map((one) => {
+    const [lever, ...why] = one.sentence.split(": "); // its name in words stands before the first colon
+    return { key: `${one.lever} ${one.sentence}`, cells: [plain(lever), one.helps ? "helps" : "does not help", prose(why.join(": ")), gained(one)] };
+  });
   return [
     table("What would make it faster", ["lever", "verdict", "why", number("gain")], rows),
     told.missing.length ? h("p", { class: "muted" }, "Not measured: ", told.missing.map(plain).join("; ")) : null,

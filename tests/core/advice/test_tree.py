@@ -1,3 +1,4 @@
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -55,6 +56,7 @@ def test_every_line_has_its_numbers_and_says_what_to_do() -> None:
     evidence = look([node("a"), node("b")], burst(12))
     for one in advised(evidence):
         assert one.sentence.endswith(".")
+        assert re.match("[A-Z][a-z ]+: ", one.sentence)  # the lever in words, which the page puts in a column
         assert one.numbers
         assert all(isinstance(number, float) for number in one.numbers.values())
 
