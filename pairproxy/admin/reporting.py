@@ -17,7 +17,7 @@ from pairproxy.api.schema import Report
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.accounting.progress import Progress, progress_of
 from pairproxy.core.accounting.report import RunReport, report_run
-from pairproxy.core.accounting.runs import Group, Run, group_all, is_id, known_as, recent
+from pairproxy.core.accounting.runs import Group, Run, current_of, group_all, is_id, known_as, recent
 from pairproxy.core.accounting.works import slots_of
 from pairproxy.core.models import NodeId, RequestId
 from pairproxy.core.scheduler import Scheduler
@@ -101,7 +101,7 @@ class Reports:
 
         def make() -> Watched:
             groups = self._known_as(group_all(recent(known.records, known.opened), known.opened))
-            current = max((one for one in groups if one.open), key=lambda one: one.started_at, default=None)
+            current = current_of(groups, known.at)
             current_run, last = None if current is None else current.run, _last(groups)
             self._refresh([run for run in (current_run, last) if run is not None], known)
             report = self._kept_of(current_run)

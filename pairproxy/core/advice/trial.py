@@ -42,7 +42,7 @@ class Trial:
         of_run = 1.0 - self.makespan_s / base.makespan_s
         if abs(of_run) < UNSEEN and abs(self.gain(base)) < UNSEEN:
             return "the run would end no sooner"
-        if of_run < LEAST_GAIN <= self.gain(base):
+        if of_run < max(LEAST_GAIN, base.error) <= self.gain(base):
             return f"a request would take {change(base.latency_s, self.latency_s)} on average"
         return f"the run would end in {change(base.makespan_s, self.makespan_s)}"
 

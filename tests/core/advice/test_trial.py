@@ -17,7 +17,9 @@ def test_a_gain_is_of_the_run_or_of_a_request() -> None:
 def test_a_gain_within_the_error_of_the_simulation_is_none() -> None:
     """Ten per cent, told by one that is off by thirteen on the run as it was."""
     assert Trial(9.0, 4.0, 1.0, 0.0).gains(Trial(10.0, 4.0, 1.0, 0.0, error=0.02))
-    assert not Trial(9.0, 4.0, 1.0, 0.0).gains(Trial(10.0, 4.0, 1.0, 0.0, error=0.13))
+    rough = Trial(10.0, 4.0, 1.0, 0.0, error=0.13)
+    assert not Trial(9.0, 4.0, 1.0, 0.0).gains(rough)
+    assert Trial(9.0, 2.0, 1.0, 0.0).effect(rough).startswith("a request would take 2.00 s")
 
 
 def test_an_effect_is_worded_by_what_it_is() -> None:
