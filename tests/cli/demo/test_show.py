@@ -102,9 +102,9 @@ def test_how_to_watch_can_be_typed_where_the_program_is_on_no_path(
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", "")
     Screen(is_quiet=False).started(tmp_path, "http://127.0.0.1:7/")
-    told = "".join(terminal.getvalue().split()).replace('"', "").replace("'", "")
+    told = terminal.getvalue().replace('"', "").replace("'", "")  # in one line, to be copied as one
     wanted = str(program) if is_beside else f"{tmp_path / 'python'} -m pairproxy"
-    assert f"watch them: {wanted} status --watch".replace(" ", "") in told
+    assert f"watch them: {wanted} status --watch --home {tmp_path}\n" in told
 
 
 def test_a_quiet_screen_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
