@@ -5,7 +5,7 @@ from math import ceil
 from statistics import median
 
 from pairproxy.core.accounting.notes import MOSTLY
-from pairproxy.core.accounting.occupancy import service_s
+from pairproxy.core.accounting.occupancy import EARLY, service_s
 from pairproxy.core.accounting.verdict import Seen, Verdict, several, shown
 from pairproxy.core.models import ModelName, NodeId
 
@@ -16,6 +16,7 @@ LET_THEM = (
     "Let them go there, if that is meant. What keeps them: X-Pairproxy-Local or routing.local_only; other"
     " content, a smaller window or missing rights, which `pairproxy models` shows; or it was not there yet."
 )
+EVEN = 0.8  # of the longest: where half of the requests take as long, they are about equal
 SHORT = 0.5  # of the longest: where half of the replies take less, that one stands out
 
 
@@ -31,6 +32,14 @@ def at_least(seen: Seen, left_s: float) -> float:
 def _shared(seen: Seen, part: float) -> float:
     """The time that is left where the slots' work is done in this part of it; what else there is stays."""
     return seen.report.makespan_s * (1.0 - seen.occupancy.busy * (1.0 - part))
+
+
+def _is_even_burst(seen: Seen) -> bool:
+    """Whether all came at once and took about as long."""
+    longest, occupancy = seen.occupancy.longest, seen.occupancy
+    if longest is None or occupancy.last_arrival_s > EARLY * seen.report.makespan_s:
+        return False
+    return occupancy.median_s >= EVEN * service_s(longest)
 
 
 def one_replica(seen: Seen) -> Verdict | None:
@@ -164,6 +173,9 @@ def slots(seen: Seen) -> Verdict:
     if occupancy.is_closed or report.chains:
         used = max(min(used, occupancy.most_open), report.slots)
     shared_s = _shared(seen, report.slots / used)
+    if _is_even_burst(seen):  # it goes in waves
+        counts = ceil(report.requests / used), ceil(report.requests / report.slots)
+        shared_s = max(shared_s, report.makespan_s * counts[0] / counts[1])
     left_s = at_least(seen, shared_s)
     reads, shorter, then = "", "", ""
     if occupancy.reading > SHORT:

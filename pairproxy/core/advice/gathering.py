@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from pairproxy.core.accounting.losses import load_s
 from pairproxy.core.accounting.paces import cached_of
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.runs import Run
@@ -65,7 +66,7 @@ class _Stream(NamedTuple):
 
     record: RequestRecord
     place: Place
-    dispatched_at: float
+    dispatched_at: float  # or when its model was loaded: that is no reading
     first_at: float
     rates: Rates
 
@@ -99,7 +100,8 @@ def _streams(records: Sequence[RequestRecord], places: Places) -> Iterator[_Stre
             continue
         rates = places.get(final.place, (0, {}))[1].get(one.model)
         if rates is not None and usage.prompt_tokens and usage.output_tokens:
-            yield _Stream(one, final.place, final.dispatched_at, final.first_byte_at, rates)
+            loaded_at = min(final.dispatched_at + load_s(one, final), final.first_byte_at)
+            yield _Stream(one, final.place, loaded_at, final.first_byte_at, rates)
 
 
 def _read(timing: Timing, streams: Sequence[_Stream], places: Places) -> Timing:

@@ -11,12 +11,13 @@ The engines have their caches in all cases, and what waits does so in the one qu
 where levers do not touch each other: what two of them gain together is then the product of their ratios.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from statistics import median
 
 from pairproxy.core.advice.trial import Trial, trial_of
+from pairproxy.core.advice.words import listed
 from pairproxy.core.whatif.recording import Recording
 from pairproxy.core.whatif.replay import nodes_of, requests_of, served
 
@@ -78,12 +79,13 @@ class Lever:
 class Together:
     """Whether the gains of levers add up: ``product`` of their ratios alone, ``joint`` ratio of all.
 
-    ``of``: what is compared, the run or a request.
+    ``of``: what is compared, the run or a request. ``slower``: the levers that alone make it slower.
     """
 
     product: float
     joint: float
     of: str = "run"
+    slower: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -96,6 +98,10 @@ class Together:
         if self.joint < self.product * (1.0 - ADDS_UP):
             return f"The gains overlap: {sums}. They mend the same loss."
         if self.joint > self.product * (1.0 + ADDS_UP):
+            if self.slower:
+                makes = "makes" if len(self.slower) == 1 else "make"
+                which = listed([*self.slower]).capitalize()
+                return f"{which} alone {makes} it slower, and not with the others: {sums}."
             return f"The levers help each other: {sums}."
         return f"The gains add up: {sums}."
 
@@ -137,9 +143,14 @@ def together(levers: Sequence[Lever], alone: Sequence[str], joint: str) -> Toget
     """
     runs = {one.name: one.run.value for one in levers}
     requests = {one.name: one.request.value for one in levers}
-    of_run = Together(prod(runs[name] for name in alone), runs[joint])
-    of_request = Together(prod(requests[name] for name in alone), requests[joint], "request")
+    of_run = _together(runs, alone, joint, "run")
+    of_request = _together(requests, alone, joint, "request")
     return of_request if of_run.joint < 1.0 + ADDS_UP <= of_request.joint else of_run
+
+
+def _together(ratios: Mapping[str, float], alone: Sequence[str], joint: str, of: str) -> Together:
+    slower = tuple(name for name in alone if ratios[name] < 1.0 - ADDS_UP)
+    return Together(prod(ratios[name] for name in alone), ratios[joint], of, slower)
 
 
 def _ratio(values: Sequence[float]) -> Ratio:

@@ -82,7 +82,25 @@ def idle_nodes(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
         elif trial.gains(base):
             told += f" Fetch {listed([*one.lacks])} there; `pairproxy models` shows when both are the same."
         yield trial.concluded("idle-nodes", base, told, numbers)
+    yield from _alone(evidence, trials)
     yield from _spared(evidence, trials)
+
+
+def _alone(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
+    """A model of the run that one node has, of several that serve the run: what if the others had it."""
+    asked, base = {one.model for one in evidence.recording.requests}, trials.base
+    for model in sorted(asked) if base is not None else ():
+        holders = {place.node for place in evidence.recording.places if model in place.rates}
+        others = [one for one in evidence.nodes if one.node not in holders]
+        trial = trials.everywhere(model) if len(holders) == 1 and others else None
+        if base is None or trial is None:
+            continue
+        where = listed([one.name for one in others])
+        told = f"Idle nodes: {where} {'lacks' if len(others) == 1 else 'lack'} {model}, which one node has."
+        told += f" With it, as fast for its kind as with what is there, {trial.effect(base)}."
+        if trial.gains(base):
+            told += f" Fetch {model} there; `pairproxy models` shows when both are the same."
+        yield trial.concluded("idle-nodes", base, told, {"nodes_without": float(len(others))})
 
 
 def _why_idle(one: Elsewhere) -> str:
@@ -115,15 +133,18 @@ def _spared(evidence: Evidence, trials: Trials) -> Iterator[Conclusion]:
 
 
 def fastest(evidence: Evidence) -> NodeUse | None:
-    """The node whose engines write most with all slots in use."""
+    """Of the nodes with most of the run's models, the one whose engines write most with all slots in use."""
+    asked = {one.model for one in evidence.recording.requests}
+    models: dict[str, set[str]] = {}
     speeds: dict[str, float] = {}
     for place in evidence.recording.places:
+        models.setdefault(place.node, set()).update(asked.intersection(place.rates))
         for rates in place.rates.values():
             share = 1.0 / (1.0 + rates.beta * (place.slots - 1))
             full = rates.decode_tokens_per_s * max(1.0, place.slots * share)
             speeds[place.node] = max(speeds.get(place.node, 0.0), full)
     known = [one for one in evidence.nodes if one.node in speeds]
-    return max(known, key=lambda one: speeds[one.node], default=None)
+    return max(known, key=lambda one: (len(models[one.node]), speeds[one.node]), default=None)
 
 
 def _why_not(evidence: Evidence) -> str:

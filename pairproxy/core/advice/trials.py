@@ -80,6 +80,21 @@ class Trials:
         new = RecordedPlace(idle.node, "new", held.kind, max(idle.slots, 1), rates, held.cache_tokens)
         return self._tried(replace(self._recording, places=(*self._recording.places, new)))
 
+    def everywhere(self, model: str) -> Trial | None:
+        """A model that one node has on all others: as much faster there as another model that both have."""
+        held = next(place for place in self._recording.places if model in place.rates)
+        places = []
+        for place in self._recording.places:
+            times = [
+                one.decode_tokens_per_s / held.rates[name].decode_tokens_per_s
+                for name, one in place.rates.items()
+                if name in held.rates
+            ]
+            there = _times(held.rates[model], sum(times) / len(times) if times else 1.0)
+            is_other = place.node != held.node
+            places.append(replace(place, rates={**place.rates, model: there}) if is_other else place)
+        return self._tried(replace(self._recording, places=tuple(places)))
+
     def policy(self, name: str) -> Trial | None:
         """Another one; None for a run that is too large for the scheduler to be simulated."""
         if self.is_rough:

@@ -115,3 +115,12 @@ def test_where_only_requests_gain_they_are_compared() -> None:
     made = [[Trial(12.0, one, 0, 0) for one in (12.0, 6.0, 4.0, 12.0, 3.0, 2.0)]]
     found = compared([switch.name for switch in SWITCHES], made)
     assert together(found, ["routing", "prefix affinity"], "all") == Together(6.0, 6.0, "request")
+
+
+def test_a_lever_that_alone_costs_is_named() -> None:
+    """It is no help that two levers give each other that one of them mends what the other costs."""
+    made = [[Trial(one, 1, 0, 0) for one in (12.0, 12.0, 16.0, 6.0, 12.0, 6.0)]]
+    found = compared([switch.name for switch in SWITCHES], made)
+    sums = together(found, ["routing", "prefix affinity", "slots"], "all")
+    assert sums == Together(1.5, 2.0, slower=("prefix affinity",))
+    assert sums.verdict.startswith("Prefix affinity alone makes it slower, and not with the others: ")

@@ -1,12 +1,14 @@
+from dataclasses import replace
+
 import pytest
 
 from pairproxy.core.accounting.verdict_nodes import LET_THEM
 from pairproxy.core.advice.evidence import Elsewhere
 from pairproxy.core.advice.throughput import fastest, idle_nodes, more_nodes, more_slots
 from pairproxy.core.advice.trials import Trials
-from pairproxy.core.models import Rates
-from pairproxy.core.workload import SimNode
-from tests.core.advice.looking import USUAL, A, B, burst, chain, happens, look, node
+from pairproxy.core.models import EngineId, ModelName, Rates
+from pairproxy.core.workload import MODEL, SimEngine, SimNode, SimRequest
+from tests.core.advice.looking import CACHE, USUAL, A, B, burst, chain, happens, look, node
 
 SHARING = Rates(2000.0, 50.0, 0.1)  # slots that hardly slow each other
 JAMMED = Rates(2000.0, 50.0, 1.0)  # slots that only take turns
@@ -132,3 +134,20 @@ def test_a_node_that_has_the_model_and_may_not_is_no_node_more() -> None:
     assert "ben has a model of these requests, and none of them could go there" in found.sentence
     assert found.sentence.endswith(LET_THEM)
     assert not [*more_nodes(evidence, trials)]
+
+
+def test_a_model_that_only_one_of_the_nodes_has_would_be_shared() -> None:
+    """Sixteen requests for it wait there while the other node is idle; fetched, they end when it is said."""
+    two = ModelName("two:latest")
+    both = SimEngine(EngineId("gpu"), 2, {MODEL: USUAL, two: USUAL}, cache_tokens=CACHE)
+    lacking = replace(both, rates={MODEL: USUAL})
+    requests = [SimRequest(0.0, A, 800, 100, model=two) for _ in range(16)] + burst(4)
+    evidence = look([SimNode(A, (lacking,)), SimNode(B, (both,))], requests)
+    (found,) = (one for one in idle_nodes(evidence, Trials(evidence)) if "two:latest" in one.sentence)
+    assert found.helps
+    assert found.sentence.startswith("Idle nodes: node a lacks two:latest, which one node has.")
+    really = happens([SimNode(A, (both,)), SimNode(B, (both,))], requests, "fastest-finish")
+    assert found.numbers["simulated_after_s"] == pytest.approx(really.makespan_s, rel=0.1)
+    (more,) = more_nodes(evidence, Trials(evidence))
+    assert "like node b" in more.sentence  # one like the other would lack it, too
+    assert more.helps
