@@ -21,7 +21,7 @@ from pairproxy.api.schema import DaemonFile, Status
 from pairproxy.core.errors import PairproxyError
 
 SILENT_S = 15.0  # a daemon says something every five seconds at least: three were missed
-AGAIN = "Trying again; `pairproxy up` starts one."
+START_IT = "`pairproxy up` starts one."  # short: a terminal of 80 columns has room for it behind a time
 PAUSES_S = (0.1, 0.25, 0.5, 1.0)  # before each further try; the last one again and again
 
 
@@ -80,13 +80,13 @@ class Watch:
                 for status in self._events(read_daemon_file(self._home)):
                     tries = 0
                     yield status
-                sentence = f"The daemon ended the connection. {AGAIN}"
+                sentence = "The daemon ended the connection. Trying again."
             except _RefusedError as refused:
                 sentence = refused.sentence
             except NoDaemon:
-                sentence = f"No daemon is running here. {AGAIN}"
+                sentence = f"No daemon is running here. {START_IT}"
             except (OSError, http.client.HTTPException):
-                sentence = f"The daemon does not answer. {AGAIN}"
+                sentence = f"The daemon does not answer. {START_IT}"
             if self._closed.is_set():
                 return
             tries += 1

@@ -21,7 +21,7 @@ FOUND_BY = {  # NodeStatus.found_by in a person's words, short: a row has 80 cha
 }
 NODES = (
     Column("node", 10),
-    Column("engine", 6, rank=4),
+    Column("engine", 8, rank=4),
     Column("slots", 5, is_rigid=True),
     Column("in use", 6, is_right=True, is_rigid=True),
     Column("tok/s", 5, rank=1, is_right=True, is_rigid=True),

@@ -160,6 +160,7 @@ def waves(seen: Seen) -> Verdict | None:
     if not is_even or occupancy.last_arrival_s > (1.0 - MOSTLY) * report.makespan_s:
         return None
     last = report.requests - (count - 1) * report.slots
+    filled = "" if last == report.slots else f", and the last one fills {last} of them"
     more = ceil(report.requests / (count - 1)) - report.slots
     left_s = report.makespan_s * (count - 1) / count
     how, then = "", "; more `engines.slots` do as much only as far as an engine can batch"
@@ -169,7 +170,7 @@ def waves(seen: Seen) -> Verdict | None:
     return Verdict(
         "waves",
         f"{several(report.requests, 'request')} on {several(report.slots, 'slot')} go in {count} waves of"
-        f" about {shown(occupancy.median_s)} s each{how}, and the last one fills {last} of them.",
+        f" about {shown(occupancy.median_s)} s each{how}{filled}.",
         f"{several(more, 'more slot')} on another paired machine would make it {several(count - 1, 'wave')}:"
         f" about {shown(left_s)} s instead of {shown(report.makespan_s)} s{then}.",
         report.makespan_s,

@@ -91,8 +91,7 @@ function linked(how, why) {
   const words = { live: "live", polling: "every 2 s", lost: "no daemon" };
   place("link").className = `link ${how}`;
   render(place("link"), words[how]);
-  const text = "The daemon does not answer; this is what it last told. Trying again each second.";
-  render(place("lost"), how === "lost" ? [text, " ", prose(why)] : null);
+  render(place("lost"), how === "lost" ? [prose(why), " Until then this is what it last told; it is asked each second."] : null);
   if (how === "live" && wasLost) store.outdate(); // who knows what happened meanwhile
   wasLost = how === "lost" || (wasLost && how !== "live");
 }

@@ -20,6 +20,12 @@ def at_its_bound(run: Judged, cause: str) -> tuple[str, str]:
     return run.verdict.limited_by, run.verdict.change
 
 
+def test_a_last_wave_that_is_full_is_not_said_to_fill_all() -> None:
+    """There is nothing to see in it."""
+    limited, _ = at_its_bound(judged(nodes("abc"), [piece() for _ in range(6)]), "waves")
+    assert limited == "6 requests on 3 slots go in 2 waves of about 2.90 s each."
+
+
 def test_five_equal_requests_on_three_nodes_are_limited_by_waves() -> None:
     """Two waves, and how many slots would make it one."""
     run = judged(nodes("abc"), [piece() for _ in range(5)])
