@@ -22,6 +22,7 @@ EXPLAINED = 0.1  # of what requests took: so well the known speeds say it, compa
 FAILING = 0.1  # of the requests did not end well: from then on the rest is not the job any more
 
 COMPANY = "requests that slow each other on an engine"
+BY_SLOTS: frozenset[Cause] = frozenset(("waves", "slots"))
 IDLE: frozenset[Cause] = frozenset(("chain", "one-at-a-time", "few-requests", "arrivals", "tools"))
 """What is idle there is what these tell already."""
 
@@ -33,18 +34,33 @@ def judge(report: RunReport, timeline: Timeline, names: Mapping[str, str] | None
     if bad >= FAILING * report.requests:
         return _failures(seen, bad)
     if report.losses is None:
-        return by_the_bound(seen)
+        return _bounded(seen)
     loss, seconds = report.losses.largest
     is_company = loss == "prediction_error_s" and _is_company(seen)
     if seconds >= DECISIVE * report.makespan_s and not is_company:
         return by_the_losses(seen, report.losses)
-    found = by_the_bound(seen)
+    found = _bounded(seen)
     if seconds < WORTH_SAYING * report.makespan_s or (loss == "tail_idle_s" and found.cause in IDLE):
         return found
     words = COMPANY if is_company else IN_WORDS[loss]
     return replace(
         found, limited_by=f"{found.limited_by.removesuffix('.')}; beyond that, {words} {shown(seconds)} s."
     )
+
+
+def _bounded(seen: Seen) -> Verdict:
+    """What made the bound; where it is slots, those of the nodes that were fast enough to take part."""
+    found, report = by_the_bound(seen), seen.report
+    worked = {node: tally for node, tally in report.per_node.items() if tally.requests}
+    slow = [seen.name(node) for node in report.per_node if node not in worked]
+    if found.cause not in BY_SLOTS or not slow or len(worked) < 2 or not seen.occupancy.most_waiting:
+        return found
+    node_slots = {node: count for node, count in report.node_slots.items() if node in worked}
+    report = replace(report, slots=max(sum(node_slots.values()), 1), node_slots=node_slots, per_node=worked)
+    theirs = by_the_bound(replace(seen, report=report, occupancy=occupancy(seen.timeline, report.slots)))
+    named = slow[0] if len(slow) == 1 else several(len(slow), "other node")
+    left_out = f"; {named} would have ended none of them sooner."
+    return replace(theirs, limited_by=theirs.limited_by.removesuffix(".") + left_out)
 
 
 def _is_company(seen: Seen) -> bool:

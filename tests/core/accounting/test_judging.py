@@ -108,3 +108,17 @@ def test_time_between_steps_is_told_once() -> None:
         replace(piece(), after=number - 1 if number else None, think_s=0.3, chain="x") for number in range(8)
     ]
     assert judged(nodes("a"), steps).verdict.limited_by.endswith("2.10 s of it its own tools.")
+
+
+def test_a_node_that_is_too_slow_to_take_part_has_no_slots_in_what_is_said() -> None:
+    """Its slot stood free for good: waves, and what one more would change, are those of the others."""
+    slow = SimNode.of("c", 1, Rates(RATES.prefill / 20, RATES.decode / 20, RATES.beta))
+    for count, cause in ((6, "waves"), (9, "slots")):
+        run = judged([*nodes("ab"), slow], [piece() for _ in range(count)])
+        assert not run.report.per_node[slow.node].requests
+        alone = judged(nodes("ab"), [piece() for _ in range(count)])
+        assert (run.verdict.cause, run.verdict.loss) == (alone.verdict.cause, None) == (cause, None)
+        assert run.verdict.limited_by == (
+            f"{alone.verdict.limited_by.removesuffix('.')}; c would have ended none of them sooner."
+        )
+        assert run.verdict.change == alone.verdict.change
