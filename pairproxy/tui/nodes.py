@@ -20,7 +20,7 @@ FOUND_BY = {  # NodeStatus.found_by in a person's words, short: a row has 80 cha
     "pairing": "via pairing",
 }
 NODES = (
-    Column("node", 10),
+    Column("node", 8),
     Column("engine", 8, rank=4),
     Column("slots", 5, is_rigid=True),
     Column("in use", 6, is_right=True, is_rigid=True),
