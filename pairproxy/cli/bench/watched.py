@@ -24,10 +24,12 @@ from pairproxy.cli.bench.workloads import Workload
 from pairproxy.cli.demo.cluster import DemoNode
 from pairproxy.core.models import NodeId
 from pairproxy.core.workload import SimRequest
+from pairproxy.history.keeping import QUIET_S
 
 NODES, SLOTS = 3, 4
 EACH_S = 0.15  # a request comes: slots are mostly busy, and the queue is mostly empty
 WINDOW_S = 8.0  # of which the processor time is taken: some hundred clock ticks
+OVER_S = QUIET_S + 3.0  # after the run: its report for history is made once, watched or not
 SETTLE_S = 1.0  # before each window, for what begins and ends with it
 CORE_PART = 0.02  # of a core that being watched may cost
 REQUESTS, LARGE_NODES = 2000, 16
@@ -44,6 +46,7 @@ async def watched_table(pairs: int, say: Say) -> tuple[list[Row], list[str]]:
             busy = await _compared("busy", bench.nodes[0], pairs, say)
         finally:
             await work
+        await asyncio.sleep(OVER_S)
         idle = await _compared("idle", bench.nodes[0], pairs, say)
     return [*busy, *idle, *large()], [
         f"A daemon of {NODES} with paced engines; busy: a request of 60 tokens each {EACH_S:g} s.",

@@ -20,6 +20,7 @@ def test_a_daemon_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pair of short windows of each kind; being watched costs less than a core."""
     monkeypatch.setattr(watched, "WINDOW_S", 0.5)
     monkeypatch.setattr(watched, "SETTLE_S", 0.5)
+    monkeypatch.setattr(watched, "OVER_S", 0.5)
     monkeypatch.setattr(watched, "REQUESTS", 20)
     rows, notes = asyncio.run(watched_table(1, lambda line: None))
     costs = [row for row in rows if row.experiment.endswith("being watched costs")]
