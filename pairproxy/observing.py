@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from pairproxy.admin.holdings import look
-from pairproxy.admin.live import Live
+from pairproxy.admin.live import IDLE_S, Live
 from pairproxy.admin.matrix import lay_out
 from pairproxy.admin.pages import description, kept, reckoned
 from pairproxy.admin.runs import runs_page
@@ -102,7 +102,7 @@ class Observing:
         stack.push_async_callback(self._tracing.stop)
         stack.push_async_callback(self._history.close)
         spawn("history", restarting("history", self._history.run))
-        spawn("live view", restarting("the live view", self._live.run))
+        spawn("live view", restarting("the live view", self._live.run, longest_s=IDLE_S))
 
     def follow_settings(self, settings: Settings, name: str) -> None:
         """Go by settings that changed while the daemon runs."""

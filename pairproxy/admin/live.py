@@ -5,11 +5,15 @@
     event: status     the whole Status, a moment after something changed
     event: run        {"run": ID}: a new report of this run was made (GET /report?run=ID&watched=true)
 
-A status is made and encoded once for all who watch, and only while somebody does.
+A status is made and encoded once for all who watch, and only while somebody does. It goes out in time,
+whatever becomes of reports: where one takes long or cannot be made, with those that there are, and where even
+that takes long, with what was last told of runs. Who hears none for long may say that something is wrong.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -22,16 +26,20 @@ from pairproxy.core.documents import StateDocument
 from pairproxy.core.errors import QueueFull
 from pairproxy.core.events import CatalogueReported, DrainEnded, Event, NodeReported, TimePassed
 from pairproxy.core.models import NodeId
+from pairproxy.peers.restarting import where
 
 MOST_WATCHERS = 16  # pages and commands of one person; each costs a write for each status
 LEAST_S = 0.5  # between two statuses: an eye follows two a second, and each costs milliseconds
 BUSY_S = 1.0  # at most, while anything runs: ages and tokens/s move without an event
 IDLE_S = 5.0  # at most, while nothing does: peers come and go without an event
+LATE_S = 0.2  # a status that takes longer to make is not waited for; half of LEAST_S at most
+FAILED_REST_S, FAILED_REST_TIMES = 10.0, 10.0  # at least, and as long as it took: then it is tried again
 HEARTBEAT_S = 2.5  # a comment after so long without a status: a client finds out whether we are there
 STALL_S = 20.0  # who takes nothing for so long is gone, or stopped: its connection ends
 RETRY_MS = 1000  # after which a browser asks again
 
 _encode = msgspec.json.Encoder().encode
+_log = logging.getLogger(__name__)
 
 
 class Watched(Protocol):
@@ -39,6 +47,12 @@ class Watched(Protocol):
 
     def status(self) -> Callable[[], Status]:
         """What makes the status; any thread may call it."""
+
+    def unreckoned(self) -> Callable[[], Status]:
+        """The same, without a report that is not made yet."""
+
+    def lately(self) -> Status:
+        """The same at once, with what was last told of runs."""
 
     def reported(self) -> tuple[int, str] | None:
         """How many reports were made by now, and the run of the last one; None: none yet."""
@@ -64,6 +78,49 @@ class _Watcher:
         return told
 
 
+class _Maker:
+    """Has an event made in a thread, one at a time, and waits for it only so long."""
+
+    def __init__(self, what: Callable[[], Callable[[], Status]], late: Callable[[], None]) -> None:
+        """``late`` is told when one was made that was not waited for."""
+        self._what = what
+        self._late = late
+        self._making: asyncio.Task[tuple[bool, bytes] | None] | None = None
+        self._rests_until = float("-inf")  # of the loop's clock
+        self._fault = ""  # that was told
+
+    async def soon(self) -> tuple[bool, bytes] | None:
+        """Whether anything runs, and the event; None: the last one is still being made, or it cannot be."""
+        if self._making is not None or asyncio.get_running_loop().time() < self._rests_until:
+            return None
+        making = self._making = asyncio.create_task(self._make())
+        if (await asyncio.wait({making}, timeout=LATE_S))[0]:
+            return making.result()
+        making.add_done_callback(lambda _: self._late())
+        return None
+
+    def stop(self) -> None:
+        """Wait for nothing any more."""
+        if self._making is not None:
+            self._making.cancel()
+
+    async def _make(self) -> tuple[bool, bytes] | None:
+        began_at = (now := asyncio.get_running_loop().time)()
+        try:
+            made = await asyncio.to_thread(_event, self._what())
+        except Exception as error:  # noqa: BLE001 whatever it is, who watches is told what is known without it
+            self._rests_until = now() + max(FAILED_REST_S, FAILED_REST_TIMES * (now() - began_at))
+            if (fault := where(error)) != self._fault:
+                self._fault = fault
+                _log.error("a status could not be made whole: %s. Please report it.", fault)
+            return None
+        else:
+            self._fault = ""
+            return made
+        finally:
+            self._making = None
+
+
 class Live:
     """Tells all who watch."""
 
@@ -73,6 +130,7 @@ class Live:
         self._watchers: set[_Watcher] = set()
         self._is_watched = asyncio.Event()
         self._changed = asyncio.Event()
+        self._makers = tuple(_Maker(what, self._late) for what in (view.status, view.unreckoned))
         self._latest = b""
         self._latest_at = float("-inf")
         self._reported: tuple[int, str] | None = None
@@ -93,19 +151,23 @@ class Live:
 
     async def run(self) -> None:
         """Tell what changes, until cancelled."""
-        while True:
-            await self._is_watched.wait()
-            self._changed.clear()
-            busy = await self._tell()
-            await asyncio.sleep(LEAST_S)
-            pause_s = (BUSY_S if busy else IDLE_S) - LEAST_S
-            if (report_s := self._view.next_report_s()) is not None:
-                pause_s = min(pause_s, report_s)
-            try:
-                async with asyncio.timeout(max(pause_s, 0.0)):
-                    await self._changed.wait()
-            except TimeoutError:
-                continue
+        now = asyncio.get_running_loop().time
+        try:
+            while True:
+                await self._is_watched.wait()
+                self._changed.clear()
+                began_at = now()
+                busy = await self._tell()
+                await asyncio.sleep(max(began_at + LEAST_S - now(), 0.0))
+                pause_s = began_at + (BUSY_S if busy else IDLE_S) - now()
+                if (report_s := self._view.next_report_s()) is not None:
+                    pause_s = min(pause_s, report_s)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(max(pause_s, 0.0)):
+                        await self._changed.wait()
+        finally:
+            for maker in self._makers:
+                maker.stop()
 
     async def events(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer GET /events until the client leaves or the daemon stops. Raises QueueFull."""
@@ -137,8 +199,13 @@ class Live:
 
     async def _tell(self) -> bool:
         """Make a status and hand it to all; whether anything runs."""
-        make, asked_at = self._view.status(), self._now()
-        busy, told = await asyncio.to_thread(_event, make)
+        asked_at = self._now()
+        for maker in self._makers:
+            if (made := await maker.soon()) is not None:
+                break
+        else:
+            made = _event(self._view.lately)
+        busy, told = made
         self._latest, self._latest_at = told, asked_at
         run = b""
         if (reported := self._view.reported()) is not None and reported != self._reported:
@@ -148,6 +215,10 @@ class Live:
             watcher.status, watcher.run = told, run or watcher.run
             watcher.wakes.set()
         return busy
+
+    def _late(self) -> None:
+        if self._view.reported() != self._reported:  # else the next status is soon enough
+            self._changed.set()
 
     def _enter(self, watcher: _Watcher) -> None:
         if self._now() - self._latest_at < LEAST_S:

@@ -73,6 +73,7 @@ class Reports:
         self._next_at = float("-inf")  # for who only watches
         self._is_behind = False
         self._one_at_a_time = threading.Lock()
+        self._latest = Watched()
         self.past: Past | None = None  # set when it is known
 
     def made(self) -> tuple[int, str] | None:
@@ -92,10 +93,16 @@ class Reports:
         watched = self.watched()
         return lambda: watched().last_run
 
-    def watched(self) -> Callable[[], Watched]:
+    @property
+    def latest(self) -> Watched:
+        """What who watches was told of runs last."""
+        return self._latest
+
+    def watched(self, *, reckons: bool = True) -> Callable[[], Watched]:
         """What makes all that who watches is told of runs.
 
         Reports may be a little old while a long run grows: who asks every second must not keep a core busy.
+        Without ``reckons`` none is made, and nobody who makes one is waited for.
         """
         known = self._look()
 
@@ -103,14 +110,16 @@ class Reports:
             groups = self._known_as(group_all(recent(known.records, known.opened), known.opened))
             current = current_of(groups, known.at)
             current_run, last = None if current is None else current.run, _last(groups)
-            self._refresh([run for run in (current_run, last) if run is not None], known)
+            if reckons:
+                self._refresh([run for run in (current_run, last) if run is not None], known)
             report = self._kept_of(current_run)
-            return Watched(
+            self._latest = Watched(
                 last_run=self._kept_of(last),
                 current=None if current is None else _progress(current, known, report),
                 current_report=report,
                 run_of={one.id: group.id for group in groups for one in group.open},
             )
+            return self._latest
 
         return make
 

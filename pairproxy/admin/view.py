@@ -75,6 +75,15 @@ class View:
         status, watched = self._status(), self._reports.watched()
         return lambda: _with_runs(status, watched())
 
+    def unreckoned(self) -> Callable[[], Status]:
+        """The same with the reports that there are: it makes none, and waits for none; for any thread."""
+        status, watched = self._status(), self._reports.watched(reckons=False)
+        return lambda: _with_runs(status, watched())
+
+    def lately(self) -> Status:
+        """The same with what was last told of runs: it takes a few ms, whatever else goes wrong."""
+        return _with_runs(self._status(), self._reports.latest)
+
     def remember(self, past: Past) -> None:
         """Let what memory no longer holds be told from ``past``."""
         self._past = self._reports.past = past

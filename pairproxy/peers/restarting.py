@@ -14,7 +14,10 @@ _log = logging.getLogger(__name__)
 
 
 async def restarting(
-    name: str, work: Callable[[], Coroutine[Any, Any, None]], pause_s: float = PAUSE_S
+    name: str,
+    work: Callable[[], Coroutine[Any, Any, None]],
+    pause_s: float = PAUSE_S,
+    longest_s: float | None = None,
 ) -> None:
     """Run ``work`` until it returns, again after each fault of it; cancellation passes.
 
@@ -29,10 +32,15 @@ async def restarting(
         except Exception as error:  # noqa: BLE001 whatever it is, the other peers go on
             if now() - began_at > WELL_S:
                 pause = pause_s
-            what = ", ".join(_told(one) for one in _leaves(error))
-            _log.error("%s failed: %s; it starts again in %g s. Please report it.", name, what, pause)
+            told = "%s failed: %s; it starts again in %g s. Please report it."
+            _log.error(told, name, where(error), pause)
         await asyncio.sleep(pause)
-        pause = min(pause * 2, LONGEST_PAUSE_S)
+        pause = min(pause * 2, LONGEST_PAUSE_S if longest_s is None else longest_s)
+
+
+def where(error: BaseException) -> str:
+    """The class of a fault and where it was, never its text, which may hold a prompt."""
+    return ", ".join(_told(one) for one in _leaves(error))
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -1,5 +1,7 @@
 import asyncio
+import logging
 import socket
+import threading
 import time
 from contextlib import suppress
 
@@ -187,6 +189,96 @@ def test_who_takes_nothing_gets_the_newest_and_then_is_let_go(monkeypatch: pytes
                 while taken := await loop.sock_recv(stalled, 1_000_000):
                     last = taken
             assert not last.endswith(b"\r\n")  # cut in the middle: nothing waits for it to be taken
+
+    watched(play)
+
+
+@pytest.mark.parametrize("how", ["a report takes long", "grouping takes long", "no thread is free"])
+def test_a_status_goes_out_however_long_it_takes_to_make_one(
+    monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """With what is known without it. Once that is made, it is told without waiting for the next one."""
+    monkeypatch.setattr(live, "LEAST_S", 0.02)
+    monkeypatch.setattr(live, "BUSY_S", 0.04)
+    monkeypatch.setattr(live, "LATE_S", 0.01)
+    monkeypatch.setattr(live, "IDLE_S", 3600.0)
+    goes_on = threading.Event()
+
+    async def play(scene: Scene) -> None:
+        scene.facts.queue_length = 1
+        if how == "no thread is free":
+            busy = [asyncio.create_task(asyncio.to_thread(goes_on.wait, 30.0)) for _ in range(64)]
+        else:
+            busy = []
+            scene.facts.whole = lambda: goes_on.wait(30.0)
+            scene.facts.partly = scene.facts.whole if how == "grouping takes long" else scene.facts.partly
+        try:
+            async with scene.watch() as response, asyncio.timeout(10.0):
+                for number in range(5):
+                    scene.facts.name = f"anna-{number}"
+                    while (await status_of(response)).name != scene.facts.name:
+                        pass
+                scene.facts.queue_length = 0
+                while (await status_of(response)).queue_length:
+                    pass
+                scene.facts.runs = (1, "job")
+                goes_on.set()
+                while (await following(response))[0] != "run":
+                    pass
+        finally:
+            goes_on.set()
+            await asyncio.gather(*busy)
+
+    watched(play)
+
+
+@pytest.mark.parametrize("fails", [("whole",), ("whole", "partly"), ("read",)])
+def test_a_status_goes_out_whatever_cannot_be_reckoned(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fails: tuple[str, ...]
+) -> None:
+    """It is said once, without what the fault said; then it is tried seldom, until it can be made."""
+    monkeypatch.setattr(live, "LEAST_S", 0.01)
+    monkeypatch.setattr(live, "BUSY_S", 0.02)
+    monkeypatch.setattr(live, "FAILED_REST_S", 0.05)
+    tried = 0
+
+    def fault() -> None:
+        nonlocal tried
+        tried += 1
+        raise ZeroDivisionError("a word of a prompt")
+
+    async def play(scene: Scene) -> None:
+        scene.facts.queue_length = 1
+        for name in fails:
+            setattr(scene.facts, name, fault)
+        async with scene.watch() as response, asyncio.timeout(10.0):
+            while tried < 6:
+                await status_of(response)
+            assert scene.facts.made > tried
+            scene.facts.whole = scene.facts.partly = scene.facts.read = lambda: None
+            for _ in range(5):
+                await status_of(response)
+        told = [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
+        assert len(told) == (1 if fails == ("whole",) else 2)  # one for each way to make it
+        assert all("ZeroDivisionError" in one and "prompt" not in one for one in told)
+
+    watched(play)
+
+
+def test_who_takes_nothing_holds_up_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one is told as before, while the first one's connection is full, and after it was let go."""
+    monkeypatch.setattr(live, "LEAST_S", 0.005)
+    monkeypatch.setattr(live, "BUSY_S", 0.01)
+    monkeypatch.setattr(live, "STALL_S", 0.5)
+
+    async def play(scene: Scene) -> None:
+        scene.facts.queue_length = 1
+        scene.facts.name = "x" * 50_000
+        async with scene.session.get(scene.url), scene.watch() as response, asyncio.timeout(10.0):
+            while scene.live.watchers == 2:  # the first one reads nothing
+                await status_of(response)
+            for _ in range(5):
+                await status_of(response)
 
     watched(play)
 

@@ -1,7 +1,10 @@
+import threading
 from dataclasses import replace
 from itertools import count
 
-from pairproxy.admin.reporting import Reports
+import pytest
+
+from pairproxy.admin.reporting import Reports, Watched
 from pairproxy.api.schema import Report
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.accounting.report import RunReport
@@ -11,6 +14,7 @@ from pairproxy.core.models import RequestId
 from pairproxy.history.reading import Past as Disk
 from tests.admin.test_reporting import Recorded
 from tests.api.test_schema import REPORT
+from tests.core.told import ask
 
 
 class Remembers:
@@ -66,3 +70,48 @@ def test_a_run_that_outgrows_memory_keeps_its_id_and_its_report() -> None:
     assert first is not None
     assert (first.run, told.reports.made()) == ("r0", (1, "r0"))
     assert len(told.reports.report("r0", {})().records) == 4
+
+
+class Held(Remembers):
+    """A past that takes until it ``goes_on``, and then fails."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.is_asked, self.goes_on = threading.Event(), threading.Event()
+
+    def reckoned(self, run: Run) -> RunReport | None:
+        self.is_asked.set()
+        self.goes_on.wait(20.0)
+        raise ZeroDivisionError
+
+
+def test_while_a_report_is_made_the_rest_is_told_and_nobody_waits_for_ever() -> None:
+    """Also of the run that goes on; and a report that cannot be made leaves no lock behind."""
+    told, held = Recorded(), Held()
+    told.serves("first", run="job")
+    told.arrives(ask("second", run="job"))
+    told.reports.past = held
+    make = told.reports.watched()
+    failed: list[str] = []
+
+    def fails() -> None:
+        with pytest.raises(ZeroDivisionError):
+            make()
+        failed.append("as it should")
+
+    maker = threading.Thread(target=fails)
+    maker.start()
+    try:
+        assert held.is_asked.wait(10.0)
+        assert told.reports.latest == Watched()
+        watched = told.reports.watched(reckons=False)()
+        assert watched.current is not None
+        assert (watched.current.ended, watched.current_report, watched.last_run) == (1, None, None)
+        assert watched.run_of == {"second": "job"}
+        assert told.reports.latest is watched
+    finally:
+        held.goes_on.set()
+        maker.join(10.0)
+    assert failed
+    told.reports.past = Remembers(None)
+    assert told.reports.watched()().last_run is not None

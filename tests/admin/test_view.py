@@ -80,6 +80,17 @@ def test_a_name_that_means_another_content_there_is_told(book: PeerBook, other: 
     assert told.view.status()().nodes[1].models_differ == ("m:latest",)
 
 
+def test_runs_are_told_as_they_were_known_where_a_report_would_take_too_long(book: PeerBook) -> None:
+    """Without a report that is not made yet, or as they were told last; all else is as it is now."""
+    told = Recorded(book)
+    told.arrives(ask("first", run="job"))
+    assert told.view.lately().running[0].run is None
+    assert told.view.unreckoned()().running[0].run == "job"
+    told.at = 1.0
+    late = told.view.lately()
+    assert (late.running[0].run, late.running[0].age_s, late.last_run) == ("job", 1.0, None)
+
+
 def test_what_runs_and_what_waits(book: PeerBook) -> None:
     """One request holds the slot, one waits; the slot counts as in flight until the reply is over."""
     told = Recorded(book)

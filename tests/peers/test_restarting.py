@@ -32,6 +32,20 @@ def test_it_starts_again_after_a_fault_with_longer_and_longer_pauses(
     assert "a prompt" not in caplog.text
 
 
+def test_where_somebody_looks_on_the_pauses_stay_short(caplog: pytest.LogCaptureFixture) -> None:
+    """The longest one is what its owner says."""
+    runs: list[int] = []
+
+    async def work() -> None:
+        runs.append(1)
+        if len(runs) < 4:
+            raise ValueError
+
+    run_async(restarting.restarting("the view", work, pause_s=0.001, longest_s=0.002))
+    pauses = [record.args[2] for record in caplog.records if isinstance(record.args, tuple)]
+    assert pauses == [0.001, 0.002, 0.002]
+
+
 def test_a_cancellation_passes() -> None:
     """What is cancelled is not started again."""
     runs: list[int] = []

@@ -31,13 +31,32 @@ class Facts:
         self.name = "anna"
         self.runs: tuple[int, str] | None = None
         self.report_s: float | None = None
+        self.whole: Callable[[], object] = lambda: None  # done in a thread for each whole status
+        self.partly: Callable[[], object] = lambda: None  # and for one without new reports
+        self.read: Callable[[], object] = lambda: None  # done on the loop for both
 
     def status(self) -> Callable[[], Status]:
+        self.read()
+        return self._status(self.whole)
+
+    def _status(self, act: Callable[[], object]) -> Callable[[], Status]:
         self.made += 1
         status = msgspec.structs.replace(
             STATUS, requests_done=self.made, queue_length=self.queue_length, name=self.name
         )
-        return lambda: status
+
+        def make() -> Status:
+            act()
+            return status
+
+        return make
+
+    def unreckoned(self) -> Callable[[], Status]:
+        self.read()
+        return self._status(self.partly)
+
+    def lately(self) -> Status:
+        return self._status(lambda: None)()
 
     def reported(self) -> tuple[int, str] | None:
         return self.runs
