@@ -10,17 +10,20 @@
 import http.client
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from pairproxy.api.client import ANSWER_BYTES, TIMEOUT_S, NoDaemon, decoded, error_of, read_daemon_file
+from pairproxy.api.client import ANSWER_BYTES, NoDaemon, decoded, error_of, read_daemon_file
 from pairproxy.api.schema import DaemonFile, Status
 from pairproxy.core.errors import PairproxyError
 
-SILENT_S = 15.0  # a daemon says something every five seconds at least: three were missed
+OLD_S = 12.0  # a status comes each five seconds at least: two were missed
+SILENT = "The daemon is silent. If it stays so, restart it."
+STANDS_STILL = "The daemon tells nothing new. If it stays so, restart it."  # though it says that it is there
 START_IT = "`pairproxy up` starts one."  # short: a terminal of 80 columns has room for it behind a time
 PAUSES_S = (0.1, 0.25, 0.5, 1.0)  # before each further try; the last one again and again
 
@@ -35,6 +38,10 @@ class Lost:
 
 class _RefusedError(PairproxyError):
     """The daemon is there and says why it does not let itself be watched."""
+
+
+class _StandsStillError(Exception):
+    """The daemon says that it is there, but no status came for OLD_S."""
 
 
 class Watch:
@@ -83,6 +90,10 @@ class Watch:
                 sentence = "The daemon ended the connection. Trying again."
             except _RefusedError as refused:
                 sentence = refused.sentence
+            except _StandsStillError:
+                sentence = STANDS_STILL
+            except TimeoutError:
+                sentence = SILENT
             except NoDaemon:
                 sentence = f"No daemon is running here. {START_IT}"
             except (OSError, http.client.HTTPException):
@@ -94,18 +105,20 @@ class Watch:
             self._closed.wait(PAUSES_S[min(tries, len(PAUSES_S)) - 1])
 
     def _events(self, daemon: DaemonFile) -> Iterator[Status]:
-        """What one connection says. Raises OSError, HTTPException, NoDaemon, PairproxyError."""
-        connection = http.client.HTTPConnection(daemon.admin_host, daemon.admin_port, timeout=TIMEOUT_S)
+        """What one connection says; ends where no status came for OLD_S, whatever else does.
+
+        Raises OSError, HTTPException, NoDaemon, _StandsStillError, PairproxyError.
+        """
+        connection = http.client.HTTPConnection(daemon.admin_host, daemon.admin_port, timeout=OLD_S)
         with closing(connection):
             connection.connect()
-            connection.sock.settimeout(SILENT_S)
             self._socket = connection.sock
             connection.request("GET", "/events", headers={"Accept": "text/event-stream"})
             response = connection.getresponse()
             if response.status != 200:  # too many watch, or a daemon of before
                 error = error_of(response.status, response.read(ANSWER_BYTES))
                 raise _RefusedError(error.sentence) if error else http.client.HTTPException(response.status)
-            for data in _data_of(response, "status"):
+            for data in _data_of(response, self._socket, "status"):
                 if self._closed.is_set():
                     return
                 yield _status(data, daemon.node)
@@ -116,15 +129,31 @@ def watch_status(home: Path) -> Watch:
     return Watch(home)
 
 
-def _data_of(response: http.client.HTTPResponse, wanted: str) -> Iterator[bytes]:
-    """The data of each event called ``wanted``. Ours have one line of data each."""
-    event = ""
-    while line := response.readline(ANSWER_BYTES):
+def _data_of(response: http.client.HTTPResponse, from_: socket.socket, wanted: str) -> Iterator[bytes]:
+    """The data of each event called ``wanted``. Ours have one line of data each.
+
+    Raises TimeoutError and _StandsStillError when none came for OLD_S.
+    """
+    event, since, is_alive = "", time.monotonic(), False
+    while True:
+        if (left_s := since + OLD_S - time.monotonic()) <= 0:
+            raise _StandsStillError
+        from_.settimeout(left_s)
+        try:
+            line = response.readline(ANSWER_BYTES)
+        except TimeoutError:
+            if is_alive:
+                raise _StandsStillError from None
+            raise
+        if not line:
+            return
+        is_alive = is_alive or line.strip() != b""  # an empty one ends an event
         name, _, value = line.rstrip(b"\r\n").partition(b": ")
         if name == b"event":
             event = value.decode(errors="replace")
         elif name == b"data" and event == wanted:
             yield value
+            since, is_alive = time.monotonic(), False
 
 
 def _status(data: bytes, node: str) -> Status:

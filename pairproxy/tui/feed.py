@@ -3,21 +3,30 @@
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pairproxy.api.schema import Status
-from pairproxy.api.watching import Lost
+from pairproxy.api.watching import OLD_S, SILENT, Lost
 from pairproxy.core.errors import PairproxyError
+
+_AGAIN = "Start this command again, and please report it."
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """The last status and how many came before it; since when (time.monotonic) no more come, and why."""
+    """The last status, how many came before it, and when (time.monotonic) it did; why no more come."""
 
     status: Status
     number: int
-    lost_at: float | None = None
+    at: float
     problem: str = ""
+
+    def banner(self, at: float) -> str:
+        """What is to be said now, ``at``: nothing while it is fresh. Its age counts, whatever is amiss."""
+        age_s = at - self.at
+        if not self.problem and age_s <= OLD_S:
+            return ""
+        return f"No news for {age_s:.0f} s: {self.problem or SILENT}"
 
 
 class Feed:
@@ -28,7 +37,7 @@ class Feed:
     ) -> None:
         self._seen = seen
         self._now = now
-        self._news = News(first, 0)
+        self._news = News(first, 0, now())
         self._error: PairproxyError | None = None
 
     @property
@@ -47,9 +56,12 @@ class Feed:
             for one in self._seen:
                 before = self._news
                 if isinstance(one, Status):
-                    self._news = News(one, before.number + 1)
-                    continue
-                since = self._now() if before.lost_at is None else before.lost_at
-                self._news = News(before.status, before.number, since, one.sentence)
+                    self._news = News(one, before.number + 1, self._now())
+                else:
+                    self._news = replace(before, problem=one.sentence)
         except PairproxyError as error:
             self._error = error
+        except Exception as error:  # noqa: BLE001 whatever it is, a picture that stands still must say so
+            self._error = PairproxyError(
+                f"Reading what the daemon tells failed ({type(error).__name__}). {_AGAIN}"
+            )

@@ -93,9 +93,7 @@ def joined(lines: list[Text]) -> Text:
 
 
 def _banner(news: News) -> str:
-    if news.lost_at is None:
-        return ""
-    return f"No news for {time.monotonic() - news.lost_at:.0f} s: {news.problem}"
+    return news.banner(time.monotonic())
 
 
 @contextmanager

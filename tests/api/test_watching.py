@@ -1,4 +1,5 @@
 import contextlib
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -7,9 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pairproxy.api import watching
 from pairproxy.api.client import DAEMON_FILE, NoDaemon
 from pairproxy.api.schema import DaemonFile, Status
-from pairproxy.api.watching import Lost, watch_status
+from pairproxy.api.watching import SILENT, STANDS_STILL, Lost, watch_status
 from pairproxy.core.errors import PairproxyError
 from tests.support.daemons import until
 
@@ -24,11 +26,16 @@ def event(status: Status, name: bytes = b"status") -> bytes:
 
 
 class Server(ThreadingHTTPServer):
-    """Answers GET /events with ``said``, and then ends the connection, or holds it until it is let go."""
+    """Answers GET /events with ``said``, and then ends the connection, or holds it until it is let go.
+
+    One that holds says ``beat`` each ``beat_s``.
+    """
 
     daemon_threads = True
 
-    def __init__(self, said: bytes, *, holds: bool = False, status: int = 200) -> None:
+    def __init__(
+        self, said: bytes, *, holds: bool = False, status: int = 200, beat: bytes = b"", beat_s: float = 10.0
+    ) -> None:
         self.asked: list[str] = []
         self.is_let_go = threading.Event()
         server = self
@@ -39,8 +46,9 @@ class Server(ThreadingHTTPServer):
                 self.send_response(status)
                 self.end_headers()
                 self.wfile.write(said)
-                if holds:
-                    server.is_let_go.wait(10.0)
+                with contextlib.suppress(ConnectionError):
+                    while holds and not server.is_let_go.wait(beat_s):
+                        self.wfile.write(beat)
 
             def log_message(self, *_: object) -> None:
                 """Tests read no access log."""
@@ -49,9 +57,17 @@ class Server(ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def answering(home: Path, said: bytes, *, holds: bool = False, status: int = 200) -> Iterator[Server]:
-    """A home whose daemon says this."""
-    with Server(said, holds=holds, status=status) as server:
+def answering(
+    home: Path,
+    said: bytes,
+    *,
+    holds: bool = False,
+    status: int = 200,
+    beat: bytes = b"",
+    beat_s: float = 10.0,
+) -> Iterator[Server]:
+    """A home whose daemon says this; one that holds goes on with ``beat``."""
+    with Server(said, holds=holds, status=status, beat=beat, beat_s=beat_s) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         file = msgspec.structs.replace(FILE, admin_port=server.server_address[1])
@@ -133,6 +149,54 @@ def test_a_daemon_of_another_version_is_an_error(tmp_path: Path) -> None:
         pytest.raises(PairproxyError, match="another version"),
     ):
         next(watch)
+
+
+@pytest.mark.parametrize(
+    ("beat", "sentence"),
+    [(b"", SILENT), (b":\n\n", STANDS_STILL), (b"event: run\ndata: {}\n\n", STANDS_STILL)],
+)
+def test_a_picture_that_stands_still_is_not_taken_for_live(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beat: bytes, sentence: str
+) -> None:
+    """One status and then silence, or only signs of life: that is told, and the daemon is asked again."""
+    monkeypatch.setattr(watching, "OLD_S", 0.5)
+    beat_s = 0.05 if beat else 10.0
+    with (
+        answering(tmp_path, event(STATUS), holds=True, beat=beat, beat_s=beat_s) as server,
+        watch_status(tmp_path) as watch,
+    ):
+        assert [next(watch) for _ in range(4)] == [STATUS, Lost(sentence, 1)] * 2
+        assert server.asked == ["/events"] * 2
+    assert len(f"No news for 999 s: {sentence}") <= 80
+
+
+def test_signs_of_life_between_two_statuses_are_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An idle daemon tells seldom; the time runs anew with each status."""
+    monkeypatch.setattr(watching, "OLD_S", 2.0)
+    with (
+        answering(tmp_path, event(STATUS), holds=True, beat=b":\n\n" + event(STATUS), beat_s=0.5),
+        watch_status(tmp_path) as watch,
+    ):
+        assert [next(watch) for _ in range(6)] == [STATUS] * 6
+
+
+@pytest.mark.parametrize("takes", [True, False])
+def test_a_port_that_answers_nothing_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, takes: bool
+) -> None:
+    """A daemon that is stopped, or whose host slept: the system takes connections in its name."""
+    monkeypatch.setattr(watching, "OLD_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as port, contextlib.ExitStack() as stack:
+        file = msgspec.structs.replace(FILE, admin_port=port.getsockname()[1])
+        (tmp_path / DAEMON_FILE).write_bytes(msgspec.json.encode(file))
+        if takes:
+            taking = threading.Thread(target=lambda: stack.enter_context(port.accept()[0]))
+            taking.start()
+            stack.callback(taking.join)
+        with watch_status(tmp_path) as watch:
+            assert next(watch) == Lost(SILENT, 1)
 
 
 @pytest.mark.parametrize("is_silent", [True, False])

@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from pairproxy.api.schema import Status
-from pairproxy.api.watching import Lost
+from pairproxy.api.watching import OLD_S, SILENT, Lost
 from pairproxy.core.errors import PairproxyError
 from pairproxy.tui.feed import Feed
 from tests.support.daemons import until
@@ -21,12 +21,12 @@ def test_it_goes_on_with_what_is_told() -> None:
     assert (feed.news.status, feed.news.number) == (FIRST, 0)
     feed.start()
     until(lambda: feed.news.number == 1, "the second status", 5.0)
-    assert (feed.news.status, feed.news.lost_at) == (SECOND, None)
+    assert (feed.news.status, feed.news.problem) == (SECOND, "")
 
 
 def test_a_daemon_that_stops_is_told_and_one_that_comes_back_is_heard() -> None:
     """The last status stays, with the time since when it is old and why, until a new one comes."""
-    times = iter((7.0, 8.0))
+    times = iter((7.0, 20.0))
     comes_back = threading.Event()
 
     def seen() -> Iterator[Status | Lost]:
@@ -38,22 +38,41 @@ def test_a_daemon_that_stops_is_told_and_one_that_comes_back_is_heard() -> None:
     feed = Feed(FIRST, seen(), now=lambda: next(times))
     feed.start()
     until(lambda: feed.news.problem == "It is away.", "it is told", 5.0)
-    assert (feed.news.status, feed.news.lost_at) == (FIRST, 7.0)
+    assert feed.news.status == FIRST
+    assert feed.news.banner(17.4) == "No news for 10 s: It is away."
     comes_back.set()
     until(lambda: feed.news.number == 1, "it is heard", 5.0)
-    assert (feed.news.lost_at, feed.news.problem) == (None, "")
+    assert (feed.news.at, feed.news.banner(21.0)) == (20.0, "")
 
 
-def test_what_trying_again_does_not_mend_is_raised() -> None:
-    """To whoever looks next."""
+def test_a_picture_grows_old_by_itself() -> None:
+    """Also where who reads would never come back: its age is all that counts."""
+    feed = Feed(FIRST, iter([]), now=lambda: 5.0)
+    assert feed.news.banner(5.0 + OLD_S) == ""
+    assert feed.news.banner(6.0 + OLD_S) == f"No news for {OLD_S + 1:.0f} s: {SILENT}"
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (PairproxyError("The daemon is of another version."), "another version"),
+        (ZeroDivisionError("a prompt"), r"failed \(ZeroDivisionError\)\. Start this command again"),
+    ],
+)
+def test_what_trying_again_does_not_mend_is_raised(fault: Exception, told: str) -> None:
+    """To whoever looks next; also a fault of ours, which must not leave a picture that stands still."""
 
     def seen() -> Iterator[Status | Lost]:
         yield SECOND
-        raise PairproxyError("The daemon is of another version.")
+        raise fault
 
     feed = Feed(FIRST, seen())
     feed.start()
+    with pytest.raises(PairproxyError, match=told):
+        _ended(feed)
 
+
+def _ended(feed: Feed) -> None:
     def fails() -> bool:
         try:
             return bool(feed.news) and False
@@ -61,5 +80,4 @@ def test_what_trying_again_does_not_mend_is_raised() -> None:
             return True
 
     until(fails, "it fails", 5.0)
-    with pytest.raises(PairproxyError, match="another version"):
-        _ = feed.news
+    _ = feed.news
