@@ -6,6 +6,7 @@ Only what is told is made up (admin.server.Facts says what that is); the port, i
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,9 +34,15 @@ class Facts:
     explained: Explanation | None = None
     documents: dict[str, object] = field(default_factory=dict)
     watchers: int = 0  # streams that are open
+    is_silent: bool = False  # streams say nothing more but that they are there, nor does /status answer
 
     def status(self) -> Callable[[], Status]:
-        return lambda: self.told
+        def make() -> Status:
+            while self.is_silent:
+                time.sleep(0.05)
+            return self.told
+
+        return make
 
     def report(self, name: str | None, **_: bool) -> Callable[[], Report]:
         return lambda: self.reported
@@ -66,7 +73,8 @@ def _pages(facts: Facts, *, has_events: bool) -> Mapping[str, Page]:
         facts.watchers += 1
         try:
             while True:
-                await response.write(b"event: status\ndata: %b\n\n" % msgspec.json.encode(facts.told))
+                told = b"event: status\ndata: %b\n\n" % msgspec.json.encode(facts.told)
+                await response.write(b":\n\n" if facts.is_silent else told)
                 await asyncio.sleep(0.1)
         except ConnectionError:
             return response

@@ -53,6 +53,30 @@ def test_a_screen_reader_finds_its_way(browser: Any) -> None:
             assert page.locator("[aria-live=polite]").first.count() == 1
 
 
+@pytest.mark.slow
+def test_a_picture_that_stands_still_says_how_old_it_is(browser: Any) -> None:
+    """Whether the daemon says that it is there or not; what it tells then is live again."""
+    facts = large(50)
+    with shown(facts) as url, watched(browser) as page:
+        page.goto(url)
+        page.get_by_text("live", exact=True).wait_for()
+        assert page.locator("#age").inner_text() == ""
+        facts.is_silent = True
+        try:
+            page.get_by_text("no news", exact=True).wait_for()
+            first = int(
+                page.locator("#age").inner_text().removeprefix("This picture is ").split(" s old.")[0]
+            )
+            assert 12 <= first < 20
+            page.locator("#age", has_text=f"{first + 13} s old").wait_for()  # and was asked in vain meanwhile
+            assert page.locator("#link").inner_text() == "no news"
+            assert "restart it" in page.locator("#age").inner_text()
+        finally:
+            facts.is_silent = False
+        page.get_by_text("live", exact=True).wait_for()
+        page.locator("#age").wait_for(state="hidden")
+
+
 UNNAMED = """() => [...document.querySelectorAll(
     "a, button, canvas, summary, [tabindex='0'], [role=progressbar]")]
   .filter(one => !(one.getAttribute("aria-label") ?? one.textContent).trim()).map(one => one.outerHTML)"""

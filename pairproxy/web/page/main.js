@@ -10,7 +10,7 @@ import { runsView } from "./runs.js";
 import { Speaker } from "./speaker.js";
 import { Store } from "./store.js";
 import { Theme } from "./theme.js";
-import { plain, prose } from "./words.js";
+import { duration, plain, prose } from "./words.js";
 
 const VIEWS = {
   "": { title: "Overview", view: overview },
@@ -48,11 +48,13 @@ function draw() {
     state.argument = at.argument;
     document.title = `${VIEWS[at.id].title} - pairproxy${state.status ? ` on ${plain(state.status.name)}` : ""}`;
     render(place("nav"), Object.keys(VIEWS).filter((id) => !VIEWS[id].isHidden).map((id) => link(id, at.id)));
-    render(
-      place("main"),
-      h("h1", { id: "heading", tabindex: "-1" }, VIEWS[at.id].title),
-      state.status ? VIEWS[at.id].view(state) : note("hint", "Asking the daemon."),
-    );
+    const heading = h("h1", { id: "heading", tabindex: "-1" }, VIEWS[at.id].title);
+    try {
+      render(place("main"), heading, state.status ? VIEWS[at.id].view(state) : note("hint", "Asking the daemon."));
+    } catch (error) {
+      render(place("main"), heading, note("hint", "This could not be drawn. Reload the page, and please report it."));
+      throw error; // for the console
+    }
   });
 }
 
@@ -87,13 +89,15 @@ function changed() {
   draw();
 }
 
-function linked(how, why) {
-  const words = { live: "live", polling: "every 2 s", lost: "no daemon" };
+function linked(how, why, age) {
+  const words = { live: "live", polling: "every 2 s", lost: "no daemon", old: "no news" };
+  const isOld = how === "lost" || how === "old";
   place("link").className = `link ${how}`;
   render(place("link"), words[how]);
+  render(place("age"), isOld && state.status ? `This picture is ${duration(Math.floor(age / 1000))} old.${how === "old" ? " The daemon is asked again. If it stays so, restart it." : ""}` : null);
   render(place("lost"), how === "lost" ? [prose(why), " Until then this is what it last told; it is asked each second."] : null);
   if (how === "live" && wasLost) store.outdate(); // who knows what happened meanwhile
-  wasLost = how === "lost" || (wasLost && how !== "live");
+  wasLost = isOld || (wasLost && how !== "live");
 }
 
 addEventListener("hashchange", () => {
