@@ -76,7 +76,7 @@ def test_a_pattern_that_fits_nothing_says_how_many_there_are(live: list[Node]) -
     done = here("models", "--home", live[0].home, "--model", "nix*")
     assert (done.returncode, done.stdout.strip()) == (
         0,
-        "No model is called nix*. `pairproxy models` lists all 1.",
+        "No model is called nix*. `pairproxy models` lists 1 model.",
     )
 
 

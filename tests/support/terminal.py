@@ -23,6 +23,7 @@ import pyte
 
 DEADLINE_S = 20.0
 LOOK_S = 0.02
+SETTLED_S = 0.05  # nothing more came for so long: what is there is a whole picture; they are 0.25 s apart
 ENTERS, LEAVES = b"\x1b[?1049h", b"\x1b[?1049l"
 HIDES, SHOWS = b"\x1b[?25l", b"\x1b[?25h"
 
@@ -92,9 +93,9 @@ class Terminal:
         return termios.tcgetattr(self._slave)
 
     def until(self, ask: Callable[[], object], what: str) -> None:
-        """Read on until it is true; fails the test at the deadline."""
+        """Read on until it is true of a whole picture; fails the test at the deadline."""
         end = time.monotonic() + DEADLINE_S
-        while not ask():
+        while not ask() or self._read(SETTLED_S):
             assert time.monotonic() < end, f"not within {DEADLINE_S:.0f} s: {what}\n{self.text}"
             self._read(LOOK_S)
 
@@ -111,15 +112,19 @@ class Terminal:
         os.close(self._master)
         self._slave = self._master = -1
 
-    def _read(self, wait_s: float = 0.0) -> None:
+    def _read(self, wait_s: float = 0.0) -> bool:
+        """Whether anything came."""
+        has_read = False
         while self._master >= 0 and select.select([self._master], [], [], wait_s)[0]:
             try:
                 some = os.read(self._master, 65536)
             except OSError:
-                return
+                break
+            has_read = True
             self.raw += some
             self._stream.feed(some)
             wait_s = 0.0
+        return has_read
 
     def __enter__(self) -> "Terminal":
         return self
