@@ -10,15 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairproxy.api.advice import Lever
-from pairproxy.core.advice.evidence import Elsewhere, Evidence
+from pairproxy.core.advice.evidence import Conclusion, Elsewhere, Evidence
 from pairproxy.core.advice.throughput import fastest
 from pairproxy.core.advice.tree import EASE, advise
 from pairproxy.core.advice.trial import LEAST_GAIN
 from pairproxy.core.advice.trials import Trials
 from pairproxy.core.models import NodeId, Rates
+from pairproxy.core.whatif.replay import nodes_of, requests_of
 from pairproxy.core.workload import SimNode, SimRequest
 from pairproxy.core.workloads import bursts
 from tests.core.advice.looking import A, advised, burst, chain, happens, look, node, told
+
+POLICIES = ("fastest-finish", "least-busy", "round-robin")
 
 
 def test_the_levers_are_those_of_the_json() -> None:
@@ -103,27 +106,69 @@ def drawn(seed: int) -> tuple[list[SimNode], list[SimRequest]]:
     return nodes, made()
 
 
+def lines(found: Sequence[Conclusion], lever: str) -> list[Conclusion]:
+    """The simulated conclusions on a lever with just the change that is tried here."""
+    return [one for one in found if one.lever == lever and one.gain is not None and is_as_tried(one)]
+
+
+def is_as_tried(line: Conclusion) -> bool:
+    """Whether no number of slots was chosen for it."""
+    return "slots_tried" not in line.numbers
+
+
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10_000), st.sampled_from(["fastest-finish", "least-busy", "round-robin"]))
+@given(st.integers(0, 10_000), st.sampled_from(POLICIES))
 def test_nothing_is_said_exactly_where_no_lever_gains(seed: int, policy: str) -> None:
-    """What is advised gains 5 % where it is applied, by and large; what is not, does not."""
+    """Each number is what comes of the recorded run on the recorded machines, with the change really there.
+
+    How the run itself would end is another matter: see the two tests below.
+    """
     nodes, requests = drawn(seed)
     evidence = look(nodes, requests, policy)
     trials = Trials(evidence)
     found = advise(evidence, trials)
     assert (found[0].lever == "nothing") == (not any(one.helps and one.lever != "nothing" for one in found))
     if trials.base is None:
+        assert all(one.gain is None for one in found)
         return
-    for one in found:
-        if one.gain is not None:
-            assert one.helps == (one.gain >= max(LEAST_GAIN, trials.base.error))
-    for lever, after_s in applied(evidence, nodes, requests, policy).items():
-        for line in found:
-            if line.lever == lever and line.gain is not None and "slots_tried" not in line.numbers:
-                assert line.numbers["simulated_after_s"] == pytest.approx(after_s, rel=0.25)
+    least = max(LEAST_GAIN, trials.base.error)
+    assert all(one.helps == (one.gain >= least) for one in found if one.gain is not None)
+    recorded = nodes_of(evidence.recording.places, A), requests_of(evidence.recording)
+    for lever, after_s in applied(evidence, *recorded, policy).items():
+        for line in lines(found, lever):
+            assert line.numbers["simulated_after_s"] == pytest.approx(after_s, rel=1e-9)
         if found[0].lever == "nothing":
-            assert after_s >= (1.0 - 2 * LEAST_GAIN) * trials.base.makespan_s
+            assert after_s >= (1.0 - max(2 * LEAST_GAIN, least)) * trials.base.makespan_s
+
+
+@pytest.mark.slow
+def test_what_is_told_happens_by_and_large() -> None:
+    """Not always: from a run speeds are known within a part of a thousand, and a choice may hang on that."""
+    off = []
+    for seed in range(90):
+        nodes, requests = drawn(seed)
+        policy = POLICIES[seed % len(POLICIES)]
+        evidence = look(nodes, requests, policy)
+        found = advised(evidence)
+        for lever, after_s in applied(evidence, nodes, requests, policy).items():
+            off += [abs(after_s / line.numbers["simulated_after_s"] - 1.0) for line in lines(found, lever)]
+    assert len(off) > 100
+    assert sum(one < 0.02 for one in off) > 0.95 * len(off)
+
+
+def test_a_gain_that_hangs_on_a_hair_says_so() -> None:
+    """The recorded speeds differ from the real ones by 0.04 %: our policy gives a prompt to another node.
+
+    The simulation of the run as it was is off by as little, so its error does not show it.
+    """
+    nodes, requests = drawn(875)
+    evidence = look(nodes, requests, "least-busy")
+    line = told(advised(evidence), "routing")
+    really = happens(nodes, requests, "fastest-finish")
+    assert really.makespan_s > 1.4 * line.numbers["simulated_after_s"]
+    assert line.numbers["least_after_s"] > 1.1 * line.numbers["simulated_after_s"]
+    assert "at speeds 1 % otherwise" in line.sentence
 
 
 def applied(

@@ -33,6 +33,17 @@ def test_an_effect_is_worded_by_what_it_is() -> None:
     assert Trial(12.0, 4.0, 1.0, 0.0).effect(base) == "the run would end in 12.0 s instead of 10.0 s"
 
 
+def test_an_effect_that_hangs_on_little_tells_both_ends() -> None:
+    """Of a request the run as well, for it may end later by it."""
+    base = Trial(10.0, 4.0, 1.0, 0.0)
+    run = Trial(8.0, 2.0, 1.0, 0.0, least=Trial(9.8, 3.9, 1.0, 0.0))
+    request = Trial(10.0, 2.0, 1.0, 0.0, least=Trial(12.0, 2.1, 1.0, 0.0))
+    assert run.effect(base).endswith("8.00 s instead of 10.0 s (9.80 s at speeds 1 % otherwise)")
+    assert request.effect(base).endswith("(2.10 s, and the run 12.0 s at speeds 1 % otherwise)")
+    numbers = run.concluded("routing", base, "So.", {}).numbers
+    assert (numbers["least_after_s"], numbers["least_request_after_s"]) == (9.8, 3.9)
+
+
 def test_a_conclusion_has_the_numbers_of_its_trial() -> None:
     """Beside those that led to it."""
     base, trial = Trial(10.0, 4.0, 1.0, 0.0), Trial(8.0, 3.0, 0.5, 0.0)

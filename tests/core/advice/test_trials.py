@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
@@ -64,3 +65,21 @@ def test_both_simulations_agree_on_what_is_simple() -> None:
     exact = Trials(evidence).base
     assert exact is not None
     assert flow(evidence.recording).makespan_s == pytest.approx(exact.makespan_s, rel=0.1)
+
+
+def test_what_gains_is_tried_at_speeds_a_hair_otherwise_while_there_is_time() -> None:
+    """Of one engine there is nothing to choose from; where the time is over, it is said to be cut."""
+    asked = count()
+    alone = Trials(look([node("a")], burst(8)), lambda: next(asked) < 0)
+    assert alone.slots(2) is not None
+    assert next(asked) == 1
+    asked = count()
+    two = Trials(look([node("a"), node("b")], burst(8)), lambda: next(asked) < 0)
+    trial = two.slots(2)
+    assert trial is not None
+    assert trial.least is None  # equal machines with room: nothing hangs on them
+    assert next(asked) == 3
+    asked = count()
+    late = Trials(look([node("a"), node("b")], burst(8)), lambda: next(asked) > 0)
+    assert late.slots(2) is not None
+    assert late.is_cut
