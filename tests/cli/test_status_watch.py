@@ -34,7 +34,7 @@ def test_without_a_daemon_it_says_so_and_exits_with_3(home: Path) -> None:
         assert sentence(done) == "No daemon is running here. Start one with `pairproxy up`."
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
+@pytest.mark.parametrize("size", [(80, 24), pytest.param((200, 60), marks=pytest.mark.slow)])
 def test_slots_fill_and_empty_while_requests_run(live: list[Node], size: tuple[int, int]) -> None:
     """Both nodes with their cells, the requests, then none of them; nothing scrolls."""
     with watching(live[0].home, *size) as terminal:
@@ -82,6 +82,7 @@ def test_a_dumb_terminal_gets_a_page_a_second(live: list[Node]) -> None:
         assert b"\x1b" not in terminal.raw
 
 
+@pytest.mark.slow
 def test_for_programs_there_is_a_line_of_json_for_each_status(live: list[Node]) -> None:
     """A reader that leaves ends it quietly."""
     command = [sys.executable, "-m", "pairproxy", "status", "--watch", "--json", "--home", str(live[0].home)]

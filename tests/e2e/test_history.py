@@ -34,6 +34,7 @@ def ask(port: int, count: int, run: str) -> None:
         assert future.result().status == 200
 
 
+@pytest.mark.slow
 def test_what_ended_survives_kill_9(tmp_path: Path) -> None:
     """All but the last second: runs, requests, reports; with no daemon, and with the next one."""
     with Daemons(tmp_path) as daemons:

@@ -62,6 +62,7 @@ def two_that_worked(daemons: Daemons, **sections: Any) -> tuple[Node, Node]:
     return a, b
 
 
+@pytest.mark.slow
 def test_metrics_and_log_tell_what_happened(tmp_path: Path) -> None:
     """Both say the same as status and report, at both nodes, and neither holds what only a client said."""
     with Daemons(tmp_path) as daemons:
