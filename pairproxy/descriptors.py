@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 LOCAL = 64  # descriptors that peers leave alone: thirty requests of local clients and their engines
+LOOKING = 48  # that who looks at the admin port leaves alone: it goes on when peers are refused already
 SHORT = 96  # with fewer free ones idle connections give way, so that peers need not be refused for those
 LAST = 32  # of these, what no connection may take: for the engines of what runs, files, state streams
 MOST = 65_536  # asked for at most: far more than our limits add up to, and macOS refuses "unlimited"

@@ -124,7 +124,8 @@ def test_without_the_library_a_setting_is_refused_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It says what to install; a variable that all programs share is told, and the daemon starts."""
-    monkeypatch.setitem(sys.modules, "opentelemetry.exporter", None)
+    # The module itself: a test before this one may have imported it.
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     with pytest.raises(ConfigError, match=r"pip install 'pairproxy\[tracing\]', or remove the setting"):
         Tracing(HERE, {}, A, lambda: 1000.0)
     assert not Tracing("", {BASE: HERE}, A, lambda: 1000.0).is_on

@@ -93,7 +93,7 @@ class _Maker:
         """Whether anything runs, and the event; None: the last one is still being made, or it cannot be."""
         if self._making is not None or asyncio.get_running_loop().time() < self._rests_until:
             return None
-        making = self._making = asyncio.create_task(self._make())
+        making = self._making = asyncio.create_task(self._make(), name="status")
         if (await asyncio.wait({making}, timeout=LATE_S))[0]:
             return making.result()
         making.add_done_callback(lambda _: self._late())

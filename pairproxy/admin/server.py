@@ -17,7 +17,7 @@ from pairproxy.admin.live import STALL_S
 from pairproxy.api.schema import Explanation, Report, Status
 from pairproxy.config import Limits
 from pairproxy.core.errors import BodyTooLarge, NotRemembered, PairproxyError
-from pairproxy.descriptors import LOCAL
+from pairproxy.descriptors import LOOKING
 from pairproxy.proxy.body import read_body
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.server import Port
@@ -77,7 +77,7 @@ class AdminPort(Port):
 
         ``pages``: path -> who answers it. ``past`` explains, in a thread, what memory no longer holds.
         """
-        super().__init__(self._handle, limits, most=min(limits.connections, CONNECTIONS), kept=LOCAL)
+        super().__init__(self._handle, limits, most=min(limits.connections, CONNECTIONS), kept=LOOKING)
         self._view = view
         self._gate = gate
         self._limits = msgspec.structs.replace(limits, body_bytes=CHANGE_BYTES)
