@@ -10,8 +10,8 @@ def test_a_large_run_is_told_with_what_it_takes(monkeypatch: pytest.MonkeyPatch)
     """Its loop's part has a target, the rest is told for comparison."""
     monkeypatch.setattr(watched, "REQUESTS", 50)
     rows = large()
-    assert [row.unit for row in rows] == ["ms", "ms", "kB", "ms", "ms", "ms", "kB"]
-    assert [row.target for row in rows if row.sense] == [watched.LOOP_MS] * 2
+    assert [row.unit for row in rows] == ["ms", "ms", "kB", "ms", "ms", "ms", "kB", "s"]
+    assert [row.target for row in rows if row.sense] == [watched.LOOP_MS] * 2 + [watched.TERMINAL_S]
     assert all(row.value >= 0 for row in rows)
 
 
