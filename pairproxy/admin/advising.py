@@ -7,14 +7,14 @@ kept until the run grows.
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import msgspec
 from aiohttp import web
 
-from pairproxy.admin.moment import caches_of, engines_of
+from pairproxy.admin.moment import Engines, caches_of, engines_of
 from pairproxy.admin.server import answer
 from pairproxy.api.advice import Advice, AdviceReport, Lever
 from pairproxy.core.accounting.ledger import Ledger
@@ -26,9 +26,8 @@ from pairproxy.core.advice.gathering import MOST_REQUESTS, Known, gather, speed_
 from pairproxy.core.advice.tree import advise
 from pairproxy.core.advice.trials import Trials
 from pairproxy.core.discipline import Finding
-from pairproxy.core.documents import EngineState
 from pairproxy.core.errors import NotRemembered
-from pairproxy.core.models import ModelName, NodeId, Outcome, Place, Rates
+from pairproxy.core.models import ModelName, NodeId, Outcome, Rates
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.hardware import memory
 from pairproxy.peers.book import PeerBook
@@ -40,9 +39,6 @@ NO_STREAM = "No reply came as a stream of counted tokens, so TTFT and TPOT are n
 ROUGH = "The run is large: it was simulated without the scheduler, each request where it is done soonest."
 NO_HITS = "The engines do not say how much of a prompt they found in their caches."
 NO_ACCOUNT = "The engines do not tell their own time, so what passed between them and this node is not known."
-
-
-Engines = Mapping[Place, tuple[EngineState, int | None]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pairproxy.admin.holdings import Held, KnownNode
 from pairproxy.api.models import CellState
 from pairproxy.core.dialects.routes import engine_kinds
-from pairproxy.core.models import ModelName, NodeId, Replica
+from pairproxy.core.models import ModelName, NodeId
 from pairproxy.core.replicas import is_alias
 
 MOST_NAMED = 4  # nodes in one sentence; the cells tell of all
@@ -48,7 +48,7 @@ _WIDENS = {  # how one gives an engine a window; {} is its tokens
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One model. ``held``: what stands for it on each node that has it; ``main``: what all are held against.
+    """One model. ``held``: what stands for it on each node that has it.
 
     ``serving``: the nodes among which its requests are balanced; ``barred``: peers that may not use it here.
     """
@@ -57,7 +57,6 @@ class Row:
     nodes: Mapping[NodeId, KnownNode]  # this one first
     held: Mapping[NodeId, Held]
     states: Mapping[str, CellState]
-    main: Replica | None
     serving: tuple[NodeId, ...]
     is_local_only: bool
     barred: tuple[KnownNode, ...]

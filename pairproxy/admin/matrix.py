@@ -63,7 +63,6 @@ def _row(model: ModelName, held: Sequence[Held], known: Known) -> ModelRow:
         nodes={node.node: node for node in known.nodes},
         held={node: one for node, (_, one) in best.items()},
         states={cell.node: cell.state for cell in cells},
-        main=main,
         serving=serving,
         is_local_only=is_local_only,
         barred=tuple(node for node in known.nodes[1:] if not known.may_use(node.node, model)),

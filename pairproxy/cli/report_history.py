@@ -115,10 +115,11 @@ def summary(found: "Runs", *, is_all: bool = False) -> list[str]:
     tokens = sum(run.output_tokens for run in found.runs)
     requests = counted(sum(run.requests for run in found.runs), "request")
     lines = [f"{counted(len(found.runs), 'run')}, {requests} ({told}), {tokens} tokens out"]
-    speedups = sorted(run.speedup for run in found.runs if run.speedup is not None)
+    speedups = [run.speedup for run in found.runs if run.speedup is not None]
     if len(speedups) > 1:
-        middle = speedups[len(speedups) // 2]
-        lines.append(f"speedup {middle:.2f} in the median of {len(speedups)} runs that have one")
+        from statistics import median
+
+        lines.append(f"speedup {median(speedups):.2f} in the median of {len(speedups)} runs that have one")
     if found.has_more:
         lines.append(f"There are more: these are the last {len(found.runs)}. A nearer --since shows others.")
     if found.problem:

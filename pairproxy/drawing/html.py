@@ -16,7 +16,7 @@ from pairproxy.api.schema import Record, Report
 from pairproxy.core.accounting.losses import IN_WORDS
 from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.accounting.verdict import shown
-from pairproxy.drawing.rows import node_name
+from pairproxy.drawing.rows import SHORT_ID, node_name
 from pairproxy.drawing.styles import page_css, picture_css
 from pairproxy.drawing.svg import timeline_svg
 from pairproxy.tui.words import plain
@@ -27,7 +27,6 @@ REQUEST_TITLES = (
     "came at", "waited", "first byte", "ended at", "tokens in", "cached", "tokens out", "attempts",
 )  # fmt: skip
 TEXT_COLUMNS = 4  # of the requests: those before the numbers
-SHORT_ID = 8
 
 
 def report_html(report: Report, lines: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from pairproxy.core.accounting.report import RunReport, report_run
 from pairproxy.core.accounting.runs import Run
 from pairproxy.history.keeping import LIMIT_MARKS, Mark, RunBook, Settled, told_by
 from pairproxy.history.rows import COLUMNS, record_of, summary_of
+from pairproxy.history.schema import transaction
 
 NO_SPEEDS = "Put together from its requests: the speeds of the nodes at that time are not known."
 MOST_REPORTS = 20  # a kill leaves the last run or two without one; a file of an older version all
@@ -96,8 +97,7 @@ def _records(rows: list[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], Req
 
 
 def _write(connection: sqlite3.Connection, life: int, found: Settled) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         for gone, run in found.merged.items():
             connection.execute("UPDATE requests SET in_run = ? WHERE in_run = ?", (run, gone))
             connection.execute("DELETE FROM runs WHERE number = ?", (gone,))
@@ -118,8 +118,3 @@ def _write(connection: sqlite3.Connection, life: int, found: Settled) -> None:
                 for one in found.grown
             ],
         )  # fmt: skip
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise

@@ -5,6 +5,8 @@ clock touches a duration; those in ``_unix`` are what the wall clock said then, 
 """
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 APPLICATION = 0x70_61_69_72  # "pair": in the header of the file, for who asks what it is
 
@@ -41,19 +43,26 @@ def version_of(connection: sqlite3.Connection) -> int:
     return int(found[0])
 
 
-def upgrade(connection: sqlite3.Connection) -> None:
-    """Bring an older file to VERSION, or none of it: it is all in one transaction. Raises sqlite3.Error."""
-    version = version_of(connection)
-    if version >= VERSION:
-        return
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All that is written in the block, or none of it. Raises sqlite3.Error."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for statement in (one for step in STEPS[version:] for one in step):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+        yield
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def upgrade(connection: sqlite3.Connection) -> None:
+    """Bring an older file to VERSION, or none of it: it is all in one transaction. Raises sqlite3.Error."""
+    version = version_of(connection)
+    if version >= VERSION:
+        return
+    with transaction(connection):
+        for statement in (one for step in STEPS[version:] for one in step):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -113,15 +113,8 @@ class Store:
         """Write it; returns how many of its requests could not be put into a row."""
         connection = self.open()
         self._shorten_log(connection)
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            lost = self._write(connection, batch)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-        return lost
+        with schema.transaction(connection):
+            return self._write(connection, batch)
 
     def _write(self, connection: sqlite3.Connection, batch: Batch) -> int:
         life, first = self._life or 0, self._first

@@ -7,6 +7,8 @@ write-ahead log stays short. What a crash leaves of them goes at the next start.
 import sqlite3
 from pathlib import Path
 
+from pairproxy.history.schema import transaction
+
 DAY_S = 86_400.0
 LOG_BYTES = 1024 * 1024  # the write-ahead log is taken into the file at this size, and shortened to it
 RESERVE_BYTES = 4 * 1024 * 1024  # of keep_bytes: for the log with the largest transaction, and its index
@@ -119,15 +121,9 @@ class Trimming:
             values,
         ).fetchall()
         if found:
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
+            with transaction(self._connection):
                 self._connection.executemany("DELETE FROM decisions WHERE number = ?", found)
                 self._connection.executemany("DELETE FROM requests WHERE number = ?", found)
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
         return len(found)
 
     def _used(self) -> int:

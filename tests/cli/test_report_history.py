@@ -168,6 +168,12 @@ def test_the_sum_says_what_must_be_said() -> None:
     assert summary(Runs("N", (RUN,), False)) == ["1 run, 5 requests (5 done), 500 tokens out"]
 
 
+def test_the_median_of_two_speedups_stands_between_them() -> None:
+    """It was the larger one."""
+    runs = tuple(msgspec.structs.replace(RUN, speedup=speedup) for speedup in (3.0, 1.0))
+    assert "speedup 2.00 in the median of 2 runs" in summary(Runs("N", runs))[1]
+
+
 def test_where_nothing_is_found_it_does_not_send_in_a_circle() -> None:
     """Only who asked for a time or a name is told of --all."""
     assert "pairproxy report --all" in summary(Runs("N", ()))[0]
