@@ -29,18 +29,15 @@ from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.engines.finder import find_engines, nothing_found, with_a_client_port
 from pairproxy.engines.own import OwnEngines
-from pairproxy.engines.ports import how_to_go_on, refuse_loops
+from pairproxy.engines.ports import refuse_loops
+from pairproxy.fronts import Fronts, bind_all
 from pairproxy.loop_lag import LoopLag
 from pairproxy.observing import Observing
-from pairproxy.peering import Peering, bind_peer_port
+from pairproxy.peering import Peering
 from pairproxy.peers.restarting import restarting
 from pairproxy.proxy.catalogue import Catalogue
-from pairproxy.proxy.client_port import ClientPort
 from pairproxy.proxy.draining import drain
 from pairproxy.proxy.forward import Route
-from pairproxy.proxy.gate import Gate
-from pairproxy.proxy.listening import Sockets, all_or_none, bind_plain
-from pairproxy.proxy.server import Port
 from pairproxy.proxy.unloading import Unloading
 from pairproxy.reloading import Reloading
 from pairproxy.security.identity import Identity, load_or_create
@@ -79,7 +76,6 @@ class Daemon:
         self._is_starting = False
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._ports: list[Port] = []
 
     def stop(self) -> None:
         """Drain and stop; said a second time, stop at once."""
@@ -130,30 +126,17 @@ class Daemon:
         async with AsyncExitStack() as stack:
             self._engines = OwnEngines(entries, cache_dir(), self._on_progress, self._settings.limits)
             stack.push_async_callback(self._engines.stop)
-            sockets = self._bind(trust)
+            sockets = bind_all(self._settings, self._engines, trust)
             stack.callback(sockets.close)
             self._wire(identity, trust)
             try:
                 await self._engines.start()
                 async with self._group:
-                    await self._serve(identity, sockets, on_ready, stack)
+                    await self._serve(Fronts(identity.device_id, self._settings, sockets), on_ready, stack)
             finally:
                 self._is_starting = False  # what is undone from here on must not be interrupted
 
     # --- building ---------------------------------------------------------------------------------------
-
-    def _bind(self, trust: TrustStore) -> Sockets:
-        """Take every port, or say who has it."""
-        settings = self._settings
-        with all_or_none() as keep:
-            clients = {
-                engine.id: keep(bind_plain(engine.listen, "engines.listen", how_to_go_on(engine.kind)))
-                for engine in self._engines.engines
-                if engine.listen
-            }
-            peers = bind_peer_port(settings, trust, keep)
-            admin = keep(bind_plain(settings.admin.listen, "admin.listen", _OTHER_ADMIN))
-        return Sockets(clients, peers, admin)
 
     def _wire(self, identity: Identity, trust: TrustStore) -> None:
         settings, home = self._settings, self._home
@@ -200,12 +183,11 @@ class Daemon:
 
     async def _serve(
         self,
-        identity: Identity,
-        sockets: Sockets,
+        fronts: Fronts,
         on_ready: Callable[[DaemonFile], None],
         stack: AsyncExitStack,
     ) -> None:
-        file = msgspec.structs.replace(sockets.file(identity.device_id, self._name), token=self._token)
+        file = msgspec.structs.replace(fronts.file(self._name), token=self._token)
         stack.enter_context(self._speeds)
         self._spawn("loop lag", self._lag.run())
         self._spawn("speeds", restarting("speeds", self._speeds.run))
@@ -214,7 +196,7 @@ class Daemon:
         # Clients that come earlier wait in the ports' backlog; answered now, they would hear of no model.
         await self._engines.until_told()
         self._observing.start(self._spawn, stack)
-        await self._open_ports(identity, sockets, stack)
+        await self._open_ports(fronts, stack)
         self._peering.start(self._spawn, self._tell_peer_port)
         self._spawn("settings", restarting("settings", self._reloading.run))  # all can follow now
         silent = (one.id for one in self._engines.engines if self._scheduler.local.get(one.id) is None)
@@ -225,41 +207,25 @@ class Daemon:
         self._is_starting = False
         on_ready(self._file)
         await self._stop.wait()
-        await drain(self._dispatcher, self._scheduler, self._ports, self._stop_now, self._spawn)
+        await drain(self._dispatcher, self._scheduler, fronts.ports, self._stop_now, self._spawn)
         self._dispatcher.close()
         for task in self._tasks:
             task.cancel()
 
-    async def _open_ports(self, identity: Identity, sockets: Sockets, stack: AsyncExitStack) -> None:
-        limits, gate, own = self._settings.limits, Gate(), identity.device_id
+    async def _open_ports(self, fronts: Fronts, stack: AsyncExitStack) -> None:
         unloading = Unloading(self._residency, self._route, self._spawn)
-        ports: list[tuple[Port, socket.socket]] = []
-        # Made also while nobody is paired: it opens with the first one.
-        port = self._peering.port(self._route, self._engines.authority, self._residency, self._catalogue)
-        self._ports.append(port)
-        stack.push_async_callback(port.stop)
-        for sock in sockets.peers:
-            await self._peering.open(sock)
-        kinds = {engine.id: engine.kind for engine in self._engines.engines}
-        for engine, bound in sockets.clients.items():
-            for sock in bound:
-                client = ClientPort(
-                    own, engine, self._dispatcher, self._route, limits, gate, unloading, kinds[engine],
-                    self._catalogue,
-                )  # fmt: skip
-                ports.append((client, sock))
+        await fronts.open_peers(
+            self._peering, self._route, self._engines, self._residency, self._catalogue, stack
+        )
+        await fronts.open_clients(
+            self._engines, self._dispatcher, self._route, unloading, self._catalogue, stack
+        )
         # What can be changed while the daemon runs, one line each; each takes the body of its POST.
         changes: dict[str, Change] = {
             "/trust": self._peering.follow_trust,
             "/settings": self._reloading.reread,
         }
-        client_ports = sockets.file(own, self._name).client_ports
-        admin = self._observing.port(client_ports, limits, gate, self._token, changes)
-        ports += [(admin, sock) for sock in sockets.admin]
-        for one, sock in ports:
-            await one.start(sock)
-            self._ports.append(one)
-            stack.push_async_callback(one.stop)
+        await fronts.open_admin(self._observing, self._token, changes, stack)
 
     def _tell_peer_port(self, port: int) -> None:
         """The first machine was paired: the commands find the port in daemon.json."""
@@ -282,6 +248,3 @@ class Daemon:
 
 def _name(settings: Settings) -> str:
     return settings.node.name or socket.gethostname()
-
-
-_OTHER_ADMIN = "Stop that program, or set admin.listen in config.toml to another port."

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from pairproxy.api.ports import PortStatus
 from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.accounting.timeline import Timeline
 from pairproxy.core.accounting.verdict import Verdict
@@ -124,6 +125,7 @@ class Status(msgspec.Struct, frozen=True):
     at_unix: float = 0.0  # seconds of the epoch, when all this was so
     history_problem: str | None = None  # why history is not written now
     limit: str = ""  # what holds requests up now, in one sentence (api.limiting)
+    ports: tuple[PortStatus, ...] = ()  # of this node's clients
 
 
 class Candidate(msgspec.Struct, frozen=True):
