@@ -1,0 +1,262 @@
+"""One change of this machine each, with what undoes it exactly; the undo record holds them as they are.
+
+Every step can be done twice, and undone twice; undoing one that was only half done, or not at all, is fine.
+What somebody else has changed since is never overwritten: undo() leaves it and says so.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from pairproxy.core.errors import SetupError
+from pairproxy.takeover import files
+from pairproxy.takeover.asking import answers, is_refused
+from pairproxy.takeover.files import FileState
+from pairproxy.takeover.running import Runner
+
+WAIT_S = 60.0  # for an engine to answer after a restart; Ollama takes 1 s, with many GPUs to find 20
+PAUSE_S = 0.05  # between two looks
+
+
+class StepFailed(SetupError):
+    """A step could not be done or undone; the sentence says why."""
+
+
+class Stopped(SetupError):
+    """A person or the system asked for the end in the middle (Ctrl-C, SIGTERM)."""
+
+
+class Variables(Protocol):
+    """The person's environment variables where the system keeps them (Windows: HKCU\\Environment)."""
+
+    def get(self, name: str) -> tuple[str, int] | None:
+        """Value and type; None if it is not set."""
+
+    def set(self, name: str, value: str, kind: int) -> None:
+        """Set it for good."""
+
+    def delete(self, name: str) -> None:
+        """Unset it; an absent one is fine."""
+
+    def announce(self) -> None:
+        """Tell running programs that something changed."""
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What steps act through. ``is_stopped``: whether somebody asked for the end; long steps look at it."""
+
+    runner: Runner
+    variables: Variables | None = None
+    is_stopped: Callable[[], bool] = _never
+
+
+class WriteFile(msgspec.Struct, frozen=True, tag="write-file"):
+    """Write a file of settings. Made by write_file(), which looks at what was there."""
+
+    path: str
+    content: str
+    mode: int
+    needs_root: bool = False
+    before: FileState | None = None
+    directories: tuple[str, ...] = ()  # made for it, outermost first
+    undo_in_order: bool = False
+
+    def describe(self, runner: Runner) -> tuple[str, ...]:
+        """What is changed, in lines."""
+        what = "replace" if self.before is not None else "write"
+        who = " as root" if self.needs_root else ""
+        lines = [f"make the directory {one}{who}" for one in self.directories]
+        lines.append(f"{what} {self.path}{who} (mode {self.mode:04o}):")
+        return (*lines, *(f"    {line}" for line in self.content.splitlines()))
+
+    def do(self, machine: Machine) -> None:
+        """Raises StepFailed if somebody changed the file since, FileTrouble, CommandFailed."""
+        path, now = Path(self.path), files.state_of(Path(self.path), machine.runner)
+        if not self._is_ours(now) and now != self.before and now is not None:
+            raise StepFailed(
+                f"{self.path} was changed by somebody else, so it is left alone. Look at it first."
+            )
+        for one in self.directories:
+            files.make_directory(Path(one), machine.runner, needs_root=self.needs_root)
+        owner = (0, 0) if self.needs_root else (None, None)
+        state = FileState(self.content.encode(), self.mode, *owner)
+        files.put(path, state, machine.runner, needs_root=self.needs_root)
+
+    def undo(self, machine: Machine) -> tuple[str, ...]:
+        """Put back what was there. Returns what was left alone. Raises FileTrouble, CommandFailed."""
+        path, runner = Path(self.path), machine.runner
+        now, notes = files.state_of(path, runner), []
+        files.sweep(path, runner, needs_root=self.needs_root)
+        if self._is_ours(now):
+            if self.before is None:
+                files.remove(path, runner, needs_root=self.needs_root)
+            else:
+                files.put(path, self.before, runner, needs_root=self.needs_root)
+        elif now is None and self.before is not None:
+            notes.append(f"{self.path} was removed by somebody else: it stays so.")
+        elif now != self.before:
+            notes.append(f"{self.path} was changed by somebody else since: it stays as it is. Look at it.")
+        for one in reversed(self.directories):
+            files.remove_directory(Path(one), runner, needs_root=self.needs_root)
+        return tuple(notes)
+
+    def _is_ours(self, now: FileState | None) -> bool:
+        return now is not None and now.content == self.content.encode()
+
+
+def write_file(
+    path: Path, content: str, runner: Runner, *, mode: int = 0o644, needs_root: bool = False
+) -> WriteFile:
+    """The step that writes a file, with what is there now. Raises FileTrouble, CommandFailed."""
+    before = files.state_of(path, runner)
+    return WriteFile(str(path), content, mode, needs_root, before, files.missing_directories(path))
+
+
+class Run(msgspec.Struct, frozen=True, tag="run"):
+    """Run a command of the system; ``undo_with`` is run to undo it, nothing if None.
+
+    ``undo_in_order``: undone after the steps that are not, and in the order of doing: a restart has to
+    come last in both directions.
+    """
+
+    argv: tuple[str, ...] | None = None
+    undo_with: tuple[str, ...] | None = None
+    needs_root: bool = False
+    undo_in_order: bool = False
+    may_fail: bool = False  # doing it is an attempt: what follows shows whether it worked
+    undo_may_fail: bool = False
+    timeout_s: float = 120.0
+
+    def describe(self, runner: Runner) -> tuple[str, ...]:
+        """What is run."""
+        return () if self.argv is None else (f"run: {runner.shown(self.argv, needs_root=self.needs_root)}",)
+
+    def do(self, machine: Machine) -> None:
+        """Raises CommandFailed."""
+        self._run(machine, self.argv, self.may_fail)
+
+    def undo(self, machine: Machine) -> tuple[str, ...]:
+        """Raises CommandFailed."""
+        self._run(machine, self.undo_with, self.undo_may_fail)
+        return ()
+
+    def _run(self, machine: Machine, argv: tuple[str, ...] | None, may_fail: bool) -> None:
+        if argv is None:
+            return
+        run = machine.runner.run if may_fail else machine.runner.do
+        run(argv, needs_root=self.needs_root, timeout_s=self.timeout_s)
+
+
+class SetVariable(msgspec.Struct, frozen=True, tag="set-variable"):
+    """Set an environment variable of the person for good. ``before``: its value and type, None if not set."""
+
+    name: str
+    value: str
+    kind: int  # of the registry: 1 is REG_SZ
+    before: tuple[str, int] | None = None
+    needs_root: bool = False
+    undo_in_order: bool = False
+
+    def describe(self, runner: Runner) -> tuple[str, ...]:
+        """What is set."""
+        old = "" if self.before is None else f" (it was {self.before[0]})"
+        return (f"set your environment variable {self.name} to {self.value}{old}",)
+
+    def do(self, machine: Machine) -> None:
+        """Raises StepFailed if somebody changed it since."""
+        variables = _variables(machine)
+        if variables.get(self.name) not in (self.before, (self.value, self.kind)):
+            raise StepFailed(
+                f"{self.name} was changed by somebody else, so it is left alone. Look at it first."
+            )
+        variables.set(self.name, self.value, self.kind)
+        variables.announce()
+
+    def undo(self, machine: Machine) -> tuple[str, ...]:
+        """Put back what was there; what somebody else set since stays."""
+        variables = _variables(machine)
+        now = variables.get(self.name)
+        if now == self.before:
+            return ()
+        if now != (self.value, self.kind):
+            return (f"{self.name} was changed by somebody else since: it stays as it is.",)
+        if self.before is None:
+            variables.delete(self.name)
+        else:
+            variables.set(self.name, *self.before)
+        variables.announce()
+        return ()
+
+
+class WaitForEngine(msgspec.Struct, frozen=True, tag="wait-for-engine"):
+    """Wait until the engine answers at a port of loopback."""
+
+    kind: str
+    port: int
+    timeout_s: float = WAIT_S
+    needs_root: bool = False
+    undo_in_order: bool = False
+
+    def describe(self, runner: Runner) -> tuple[str, ...]:
+        """What is waited for."""
+        return (f"wait until the engine answers at 127.0.0.1:{self.port} ({self.timeout_s:.0f} s at most)",)
+
+    def do(self, machine: Machine) -> None:
+        """Raises StepFailed if it does not, Stopped."""
+        if not _until(lambda: answers(self.kind, self.port), self.timeout_s, machine):
+            raise StepFailed(f"The engine did not answer at 127.0.0.1:{self.port} in {self.timeout_s:.0f} s.")
+
+    def undo(self, machine: Machine) -> tuple[str, ...]:
+        """Nothing was changed."""
+        return ()
+
+
+class WaitForRefused(msgspec.Struct, frozen=True, tag="wait-for-refused"):
+    """Wait until nobody listens on a port of 127.0.0.1."""
+
+    port: int
+    timeout_s: float = WAIT_S
+    needs_root: bool = False
+    undo_in_order: bool = False
+
+    def describe(self, runner: Runner) -> tuple[str, ...]:
+        """What is waited for."""
+        return (f"wait until port {self.port} is free ({self.timeout_s:.0f} s at most)",)
+
+    def do(self, machine: Machine) -> None:
+        """Raises StepFailed if it does not come free, Stopped."""
+        if not _until(lambda: is_refused(self.port), self.timeout_s, machine):
+            raise StepFailed(f"Port {self.port} did not become free in {self.timeout_s:.0f} s.")
+
+    def undo(self, machine: Machine) -> tuple[str, ...]:
+        """Nothing was changed."""
+        return ()
+
+
+Step = WriteFile | Run | SetVariable | WaitForEngine | WaitForRefused
+
+
+def _until(is_so: Callable[[], bool], timeout_s: float, machine: Machine) -> bool:
+    end = time.monotonic() + timeout_s
+    while not is_so():
+        if machine.is_stopped():
+            raise Stopped("Stopped while waiting.")
+        if time.monotonic() >= end:
+            return False
+        time.sleep(PAUSE_S)
+    return True
+
+
+def _variables(machine: Machine) -> Variables:
+    if machine.variables is None:
+        raise StepFailed("This system keeps no environment variables of a person.")
+    return machine.variables
