@@ -79,6 +79,7 @@ class Peering:
         interval_s, came_from = settings.peers.state_interval_s, self.book.came_from
         self._publisher = Publisher(scheduler, name, dispatcher.now, interval_s, came_from)
         dispatcher.listen(self._publisher.heard)
+        self.book.is_heard_by = self._publisher.is_read_by
         self.book.use_static(static_addresses(settings.peers.static))
         for record in trust.peers():
             if record.i_may_use:

@@ -206,9 +206,8 @@ class View:
         known = Counter(one.place for one in self._scheduler.running)
         for link in self._book.links:
             document = documents.get(link.node)
-            theirs = (
-                [one.replica for engine in document.engines for one in engine.replicas] if document else []
-            )
+            engines = document.engines if document else ()
+            theirs = [one.replica for engine in engines for one in engine.replicas]
             best = link.addresses.best
             nodes.append(
                 NodeStatus(
@@ -217,8 +216,7 @@ class View:
                     is_self=False,
                     is_up=link.is_up,
                     engines=tuple(
-                        _engine(state, None, known=known[Place(link.node, state.engine)])
-                        for state in (document.engines if document else ())
+                        _engine(state, None, known=known[Place(link.node, state.engine)]) for state in engines
                     ),
                     found_by=link.found_by,
                     address=str(best) if best else None,
@@ -227,6 +225,9 @@ class View:
                     models_differ=differing(own, theirs),
                     tokens_per_s=self._throughput.current(link.node, at),
                     recent_tokens_per_s=self._throughput.recent(link.node, at),
+                    hears_us=self._book.is_heard_by(link.node),
+                    version=link.publishing.version,
+                    clock_ahead_s=link.publishing.clock_ahead_s,
                 )
             )
         return nodes

@@ -50,6 +50,9 @@ class NodeStatus(msgspec.Struct, frozen=True):
     models_differ: tuple[str, ...] = ()  # names that mean another content there than here: never mixed
     tokens_per_s: float = 0.0  # output tokens that it makes now, of all requests this node knows of
     recent_tokens_per_s: tuple[float, ...] = ()  # the same, a value a second, the oldest first
+    hears_us: bool | None = None  # whether this peer listens to this node now; None: this node itself
+    version: str = ""  # of pairproxy there; "": it does not say
+    clock_ahead_s: float | None = None  # its wall clock against this one's, to a second or two; None: unknown
 
 
 class RunningStatus(msgspec.Struct, frozen=True):

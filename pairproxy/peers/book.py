@@ -57,6 +57,8 @@ class PeerBook:
         self._static: list[Address] = []
         self._here: frozenset[own_addresses.OwnAddress] | None = None
         self._networks: tuple[own_addresses.Network, ...] = ()
+        self.is_heard_by: Callable[[NodeId], bool] = lambda _: False
+        """Whether a peer listens to this node now; whoever publishes sets it."""
 
     @property
     def links(self) -> tuple[PeerLink, ...]:

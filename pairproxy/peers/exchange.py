@@ -9,12 +9,14 @@ import random
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
-from typing import Any
+from email.utils import formatdate, parsedate_to_datetime
+from typing import Any, NamedTuple
 
 import msgspec
 from aiohttp import web
 
-from pairproxy.clock import worked
+from pairproxy import __version__
+from pairproxy.clock import wall, worked
 from pairproxy.core.commands import Command
 from pairproxy.core.documents import PROTOCOL, StateDocument
 from pairproxy.core.errors import BrokenReply, PeerNotTrusted, PeerRevoked, ProtocolDiffers, UseNotAllowed
@@ -32,6 +34,8 @@ UNREAD_S = 30.0  # a reader that takes nothing for so long hears nobody either: 
 JITTER = 0.1  # so that nodes do not publish in step
 MOST_STREAMS = 4  # of one peer: two while it changes its path; each is told all that happens here
 
+VERSION_FIELD = "X-Pairproxy-Version"  # with the documents: which pairproxy publishes them
+VERSION_CHARACTERS = 32
 _REFUSED, _PROTOCOL = b"x-pairproxy-refused", b"x-pairproxy-protocol"
 _WHY = {
     PeerRevoked.__name__: "it no longer trusts this machine; pair the two again to use it",
@@ -129,6 +133,10 @@ class Publisher:
             told.took(document)
         return document
 
+    def is_read_by(self, node: NodeId) -> bool:
+        """Whether a peer listens now."""
+        return any(reader.node == node for reader in self._readers)
+
     def refusal(self, reader: NodeId) -> bytes:
         """The document as it goes with a refusal, so that the reader plans with what is true now."""
         return _encode(self.document_for(reader))
@@ -139,7 +147,12 @@ class Publisher:
         Raises ConnectionError when it takes nothing for UNREAD_S.
         """
         response = web.StreamResponse(
-            headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-store"}
+            headers={
+                "Content-Type": "application/x-ndjson",
+                "Cache-Control": "no-store",
+                "Date": formatdate(usegmt=True),
+                VERSION_FIELD: __version__,
+            }
         )
         address = request.transport.get_extra_info("peername") if request.transport else None
         if address:
@@ -184,10 +197,21 @@ class Unwelcome(BadDocument):
     """A peer is there and gives this node nothing, until a person does something about it."""
 
 
+class Publishing(NamedTuple):
+    """What a peer says beside its documents: its pairproxy ("": it does not), its clock against ours."""
+
+    version: str
+    clock_ahead_s: float | None  # to a second or two: HTTP tells whole seconds
+
+
 async def subscribe(
-    upstream: Upstream, peer: NodeId, silence_s: float, limit: int
+    upstream: Upstream,
+    peer: NodeId,
+    silence_s: float,
+    limit: int,
+    told: Callable[[Publishing], None] = lambda _: None,
 ) -> AsyncIterator[StateDocument]:
-    """Every document a peer publishes, as it comes.
+    """Every document a peer publishes, as it comes; first ``told`` hears what it says beside them.
 
     Raises UpstreamError when it cannot be reached or the stream ends, TimeoutError after ``silence_s``
     without a document, BadDocument for one that is not this peer's, Unwelcome where the peer refuses us.
@@ -201,6 +225,7 @@ async def subscribe(
     try:
         if reply.status != 200:
             raise _refused(reply)
+        told(_publishing(reply))
         async with aclosing(reply.lines(limit)) as lines, Newest(lines, limit) as newest:
             now = asyncio.get_running_loop().time
             budget = Budget(now())
@@ -251,6 +276,16 @@ def _refuse_other_protocol(line: bytes) -> None:
         protocol = msgspec.json.decode(line, type=_Protocol).protocol
         if protocol != PROTOCOL:
             raise Unwelcome(needs_update(protocol))
+
+
+def _publishing(reply: Reply) -> Publishing:
+    values = {name.lower(): value.decode("latin-1") for name, value in reply.headers}
+    version = values.get(VERSION_FIELD.lower().encode(), "")[:VERSION_CHARACTERS]
+    try:
+        ahead_s = parsedate_to_datetime(values.get(b"date", "")).timestamp() + 0.5 - wall()
+    except (ValueError, OverflowError):
+        ahead_s = None
+    return Publishing(version if version.isprintable() else "", ahead_s)
 
 
 def _refused(reply: Reply) -> BadDocument:

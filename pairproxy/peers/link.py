@@ -20,7 +20,7 @@ from pairproxy.peers import rounds
 from pairproxy.peers.addresses import STATIC, Address, PeerAddresses
 from pairproxy.peers.catalogue import CatalogueReader
 from pairproxy.peers.dialling import race
-from pairproxy.peers.exchange import BadDocument, Unwelcome, read_document, subscribe
+from pairproxy.peers.exchange import BadDocument, Publishing, Unwelcome, read_document, subscribe
 from pairproxy.peers.rounds import Rounds
 from pairproxy.security.identity import short_id
 from pairproxy.upstreams import Upstream
@@ -53,6 +53,7 @@ class PeerLink:
         self.is_up = False
         self.problem: str | None = None
         self.found_by: str | None = None
+        self.publishing = Publishing("", None)  # of the last time that it could be listened to
         self._tell = tell
         self._now = now
         self._limits = limits
@@ -176,7 +177,8 @@ class PeerLink:
         try:
             async with asyncio.timeout_at(self._lost_at() if was_up else loop.time() + lost_s) as patience:
                 self._patience = patience
-                documents = subscribe(self.upstream, self.node, lost_s, self._limits.state_document_bytes)
+                limit = self._limits.state_document_bytes
+                documents = subscribe(self.upstream, self.node, lost_s, limit, self._hear_publishing)
                 async for document in documents:
                     self._hear(document)
                     has_heard = True
@@ -205,9 +207,12 @@ class PeerLink:
             self._patience = None
         return has_heard
 
+    def _hear_publishing(self, publishing: Publishing) -> None:
+        self.publishing = publishing
+
     def _hear(self, document: StateDocument) -> None:
         self._heard_at = asyncio.get_running_loop().time()
-        self._is_leaving = document.is_draining
+        self._is_leaving = document.is_draining and not document.withheld
         if not self.is_up:
             best = self.addresses.best
             self.found_by = best.source if best else None

@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from aiohttp import web
 
+from pairproxy import __version__
 from pairproxy.config import Limits
 from pairproxy.core.documents import PrefixNews, StateDocument, Wanted
 from pairproxy.core.events import NodeReported, RequestArrived, TimePassed
 from pairproxy.core.models import NodeId
 from pairproxy.core.prefix_news import mark_of
 from pairproxy.peers import exchange
-from pairproxy.peers.exchange import MOST_STREAMS, Publisher, read_document, subscribe
+from pairproxy.peers.exchange import MOST_STREAMS, Publisher, Publishing, read_document, subscribe
 from pairproxy.proxy.listening import bind, port_of
 from pairproxy.proxy.server import Port
 from pairproxy.upstreams import Upstream
@@ -77,6 +78,28 @@ def test_the_document_comes_at_once_and_again_every_interval() -> None:
     assert [document.sequence for document in got] == [1, 2, 3, 4]
     assert {(document.node, document.name) for document in got} == {(A, "anna")}
     assert got[0].engines[0].engine == GPU
+
+
+def test_a_reader_hears_of_the_version_and_the_clock_and_is_seen_to_listen() -> None:
+    """What `pairproxy doctor` tells of peers: which pairproxy, how far the clock, who hears whom."""
+
+    async def scene() -> tuple[list[Publishing], bool, bool]:
+        told = Told()
+        publisher = Publisher(told.scheduler, "anna", lambda: told.at, 0.05)
+        heard: list[Publishing] = []
+        async with heard_on(publisher) as (_, number):
+            upstream = Upstream(Address(number), limits=Limits())
+            documents = subscribe(upstream, A, 5.0, LIMIT, heard.append)
+            before = publisher.is_read_by(B)
+            await next_of(documents)
+            after = publisher.is_read_by(B)
+            await upstream.close()
+        return heard, before, after
+
+    ((version, ahead_s),), before, after = run_async(scene())
+    assert (version, before, after) == (__version__, False, True)
+    assert ahead_s is not None
+    assert abs(ahead_s) < 5.0
 
 
 def test_a_change_is_published_at_once() -> None:
