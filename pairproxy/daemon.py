@@ -43,6 +43,7 @@ from pairproxy.reloading import Reloading
 from pairproxy.security.identity import Identity, load_or_create
 from pairproxy.security.private_files import ensure_private_directory, exclusive, sweep, write_private
 from pairproxy.security.trust import TrustStore
+from pairproxy.service.supervised import Supervisor
 from pairproxy.speeds import SpeedStore
 from pairproxy.upstreams import Upstream
 
@@ -61,10 +62,13 @@ class Daemon:
         home: Path,
         on_progress: Progress,
         read_settings: Callable[[], Settings] | None = None,
+        supervisor: Supervisor | None = None,
     ) -> None:
         """``read_settings`` reads them again, for reread(); None: they cannot be read again, and stay."""
         self._settings = settings
-        self._reloading = Reloading(settings, read_settings or (lambda: settings), self._apply)
+        self._supervisor = supervisor or Supervisor()
+        read = self._supervisor.hears_of(read_settings or (lambda: settings))
+        self._reloading = Reloading(settings, read, self._apply)
         self._home = home
         self._on_progress = on_progress
         self._clock = MonotonicClock()
@@ -82,6 +86,7 @@ class Daemon:
         if self._stop.is_set():
             self._stop_now.set()
         self._stop.set()
+        self._supervisor.stopping()
         if self._is_starting:
             self._is_starting = False
             self._starting.reschedule(0.0)
@@ -190,6 +195,7 @@ class Daemon:
         file = msgspec.structs.replace(fronts.file(self._name), token=self._token)
         stack.enter_context(self._speeds)
         self._spawn("loop lag", self._lag.run())
+        self._spawn("signs of life", self._supervisor.feed())
         self._spawn("speeds", restarting("speeds", self._speeds.run))
         tell, now, continues = self._dispatcher.tell, self._clock.now, self._dispatcher.is_continuing
         self._engines.watch(tell, now, self._spawn, self._speeds.knows, continues)

@@ -115,14 +115,22 @@ def _run(settings: "Settings", read: Callable[[], "Settings"], home: Path, stop_
     from pairproxy.cli.progress import fetch_progress
     from pairproxy.cli.signals import on_signals
     from pairproxy.daemon import Daemon
+    from pairproxy.service.supervised import Supervisor
+
+    supervisor = Supervisor.here()
+    say = log_ready if settings.log.format == "json" else say_ready
+
+    def on_ready(daemon: "DaemonFile") -> None:
+        say(daemon)
+        supervisor.ready(_ready(daemon))
 
     async def serve() -> None:
         with fetch_progress() as on_progress:
-            daemon = Daemon(settings, home, on_progress, read)
+            daemon = Daemon(settings, home, on_progress, read, supervisor)
             on_signals(daemon.stop, daemon.reread)
             if stop_on_eof:
                 _on_end_of_input(daemon.stop)
-            await daemon.run(log_ready if settings.log.format == "json" else say_ready)
+            await daemon.run(on_ready)
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(serve())

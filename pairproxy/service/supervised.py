@@ -12,7 +12,9 @@ import os
 import socket
 import time
 from array import array
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+
+from pairproxy.config import Settings
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +64,21 @@ class Supervisor:
         given, self._inherited = self._inherited, []
         return given
 
+    def take(self, host: str, port: int) -> socket.socket | None:
+        """The inherited socket that is bound to this very address, or None; whoever asks owns it."""
+        for place, (_, sock) in enumerate(self._inherited):
+            if sock.getsockname()[:2] == (host, port):
+                return self._inherited.pop(place)[1]
+        return None
+
+    def refuse_rest(self) -> None:
+        """Close for good the inherited sockets that nobody took: else their callers would wait for ever."""
+        for name, sock in self.inherited():
+            self.drop(name)
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+
     def keep(self, name: str, sock: socket.socket) -> bool:
         """Give the manager a duplicate to keep for the next life of this daemon; whether it was told.
 
@@ -78,9 +95,9 @@ class Supervisor:
         """
         return self._tell({"FDSTOREREMOVE": "1", "FDNAME": name})
 
-    def ready(self, status: str) -> None:
-        """The daemon serves (again, after reloading()). ``status``: one line for a person."""
-        self._tell({"READY": "1", "STATUS": _one_line(status)})
+    def ready(self, status: str = "") -> None:
+        """The daemon serves (again, after reloading()). ``status``: one line for a person; "": as it was."""
+        self._tell({"READY": "1"} | ({"STATUS": _one_line(status)} if status else {}))
 
     def status(self, status: str) -> None:
         """What the daemon is at, one line for a person."""
@@ -89,6 +106,18 @@ class Supervisor:
     def reloading(self) -> None:
         """Settings are being read anew; say ready() afterwards, whatever came of it."""
         self._tell({"RELOADING": "1", "MONOTONIC_USEC": str(time.monotonic_ns() // 1000)})
+
+    def hears_of(self, read: Callable[[], Settings]) -> Callable[[], Settings]:
+        """``read``, with reloading() before it and ready() after it."""
+
+        def told() -> Settings:
+            self.reloading()
+            try:
+                return read()
+            finally:
+                self.ready()
+
+        return told
 
     def stopping(self) -> None:
         """The daemon takes no new work and ends soon."""
