@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from pairproxy.config import Settings
+from pairproxy.core.errors import ConfigError
 from pairproxy.service.supervised import FIRST, STATUS_CHARACTERS, Supervisor
 from tests.support import supervising
 from tests.support.running import run_async
@@ -97,6 +99,38 @@ def test_a_socket_is_given_and_taken_back(door: socket.socket) -> None:
             assert duplicate.getsockname() == sock.getsockname()
     assert supervisor.drop("front-11434-v4")
     assert heard(door) == ({"FDSTOREREMOVE": "1", "FDNAME": "front-11434-v4"}, [])
+
+
+def test_an_inherited_socket_is_taken_by_its_address(door: socket.socket) -> None:
+    """The one of another port, of settings that changed, is closed for everybody: its callers are refused."""
+    with socket.create_server(("127.0.0.1", 0)) as wanted, socket.create_server(("127.0.0.1", 0)) as other:
+        supervisor = Supervisor(told_at(door))
+        supervisor._inherited = [("front-v4", wanted.dup()), ("old-v4", other.dup())]
+        port = wanted.getsockname()[1]
+        assert supervisor.take("127.0.0.2", port) is None
+        taken = supervisor.take("127.0.0.1", port)
+        assert taken is not None
+        taken.close()
+        supervisor.refuse_rest()
+        assert heard(door) == ({"FDSTOREREMOVE": "1", "FDNAME": "old-v4"}, [])
+        if sys.platform == "linux":
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(other.getsockname(), 5.0)
+        socket.create_connection(wanted.getsockname(), 5.0).close()
+
+
+def test_reading_settings_is_told(door: socket.socket) -> None:
+    """Reloading before, ready after, also where the settings have a fault."""
+
+    def faulty() -> Settings:
+        raise ConfigError("no")
+
+    supervisor = Supervisor(told_at(door))
+    assert supervisor.hears_of(Settings)() == Settings()
+    assert [sorted(heard(door)[0]) for _ in range(2)] == [["MONOTONIC_USEC", "RELOADING"], ["READY"]]
+    with pytest.raises(ConfigError):
+        supervisor.hears_of(faulty)()
+    assert [sorted(heard(door)[0]) for _ in range(2)] == [["MONOTONIC_USEC", "RELOADING"], ["READY"]]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names without a file exist on Linux only")
