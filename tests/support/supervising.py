@@ -10,7 +10,6 @@ It keeps what comes with FDSTORE=1, passes it as LISTEN_FDS, and forgets it when
 
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -103,12 +102,16 @@ class Supervisor:
             assert self._lock.wait_for(often, READY_S), self.said
 
     def kill(self) -> None:
-        """kill -9; it is started again."""
-        os.kill(self.pid, signal.SIGKILL)
+        """kill -9; returns when it is dead. It is started again."""
+        process = self._process
+        assert process is not None
+        process.kill()
+        process.wait(END_S)
 
     def restart(self) -> None:
         """SIGTERM; it is started again when it has ended."""
-        os.kill(self.pid, signal.SIGTERM)
+        assert self._process is not None
+        self._process.terminate()
 
     def stop(self) -> int | None:
         """End the daemon for good and close what was kept; its exit status."""
