@@ -10,6 +10,7 @@ import msgspec
 
 from pairproxy.api.advice import AdviceReport
 from pairproxy.api.models import ModelMatrix
+from pairproxy.api.ports import PortsAnswer, PortWish
 from pairproxy.api.runs import Runs
 from pairproxy.api.schema import DaemonFile, Explanation, Report, SettingsReread, Status, TrustChanged
 from pairproxy.core.errors import PairproxyError
@@ -98,6 +99,11 @@ def trust_changed(home: Path) -> bool:
 def settings_changed(home: Path) -> SettingsReread:
     """Let the daemon of ``home`` read its settings anew. Raises NoDaemon, PairproxyError."""
     return post(home, "/settings", b"", SettingsReread, lambda told, node: told.node == node)
+
+
+def ports_wish(home: Path, wish: PortWish) -> PortsAnswer:
+    """Tell the daemon of ``home`` what is wanted of its client ports. Raises NoDaemon, PairproxyError."""
+    return post(home, "/ports", msgspec.json.encode(wish), PortsAnswer, lambda told, node: told.node == node)
 
 
 def post(home: Path, path: str, body: bytes, kind: type[T], is_of: Callable[[T, str], bool]) -> T:
