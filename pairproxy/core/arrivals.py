@@ -70,6 +70,8 @@ class Arrivals:
         """Why a peer may not have this; models that it may not use do not exist for it."""
         if not self._knows.rights.may_use(peer, model):
             return no_such_model(model)
+        if self._knows.local.withheld:
+            return SlotsTaken("This node offers no slot to others at present.")
         if self._knows.slots_left(peer) == 0:
             return SlotsTaken("You hold all slots of this node that you may.")
         return None

@@ -29,10 +29,10 @@ class Backlog:
         self._left = 0
 
     def begin(self, at: float) -> None:
-        """A plan begins; what healthy peers wait for is known."""
+        """A plan begins; what peers wait for that are heard is known."""
         self._waiting = [
             [(wanted, wanted.count) for wanted in document.wanted]
-            for document in self._nodes.healthy(at)
+            for document in self._nodes.fresh(at)
             if document.wanted
         ]
         self._left = MOST
@@ -58,5 +58,6 @@ class Backlog:
             occupancies[first.place].take(first.load_s + first.prefill_s, first.alone_s)
 
     def _holders(self, model: ModelName, at: float) -> list[tuple[Place, ReplicaState]]:
-        here = [(place, state) for place, _, state in self._local.places(model, None)]
+        own = () if self._local.withheld else self._local.places(model, None)
+        here = [(place, state) for place, _, state in own]
         return here + [(place, state) for place, _, state in self._nodes.healthy_replicas(model, at)]

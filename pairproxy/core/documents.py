@@ -8,6 +8,20 @@ from pairproxy.core.models import EngineId, ModelName, NodeId, Rates, Replica
 PROTOCOL = 1  # between nodes: of the state document, of requests, of the announcement and of TLS's ALPN
 
 
+class Withheld(StrEnum):
+    """Why a node offers no slot to its peers, while its own clients go on.
+
+    Documents carry the word as text: a reader takes one that it does not know for some reason or other.
+    """
+
+    DRAINED = "drained"  # a person said so (`pairproxy drain`)
+    NEVER = "never"  # the same, in the settings (peers.share)
+    BATTERY = "battery"  # it runs on one
+    MEMORY = "memory"  # it has hardly any left
+    OWNER = "owner"  # somebody uses it
+    UNKNOWN = "unknown"  # whether somebody uses it cannot be seen
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
     """A replica as its node publishes it."""
@@ -146,8 +160,9 @@ class StateDocument:
     protocol: int
     epoch: str
     sequence: int
-    is_draining: bool
+    is_draining: bool  # takes no new work of its reader: it is stopping, or withholds its slots
     waiting: int  # requests queued at this node as an origin
     engines: tuple[EngineState, ...]
     wanted: tuple[Wanted, ...] = ()
     catalogue: str = ""  # NodeCatalogue.content, for readers to see that it changed; "": it has none
+    withheld: str = ""  # why (Withheld) its reader gets no slot although it is not stopping; is_draining too

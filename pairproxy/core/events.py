@@ -181,6 +181,14 @@ class RightsChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class OfferChanged:
+    """This node's slots are offered to its peers again (""), or no more, and why (documents.Withheld)."""
+
+    at: float
+    withheld: str
+
+
+@dataclass(frozen=True, slots=True)
 class RulesChanged:
     """A person set other rules; what runs and waits stays."""
 
@@ -213,6 +221,7 @@ Event = (
     | DrainStarted
     | DrainEnded
     | RightsChanged
+    | OfferChanged
     | RulesChanged
     | TimePassed
 )

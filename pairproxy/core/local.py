@@ -26,6 +26,8 @@ class LocalEngines:
         self.own = own
         self.costs = costs
         self.foreign = ForeignWork()
+        self.withheld = ""
+        """Why their slots are not offered to peers (documents.Withheld); "": they are."""
         self._new_prompts: dict[EngineId, int] = {}  # prompts that an engine had not had, as far as we know
         self.prefixes = EnginePrefixes()
         self._reports: dict[EngineId, EngineReport] = {}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pairproxy.core.catalogue import CatalogueTable
-from pairproxy.core.documents import EngineState, Promise, ReplicaState, StateDocument, Wanted
+from pairproxy.core.documents import EngineState, Promise, ReplicaState, StateDocument, Wanted, Withheld
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Replica
 from pairproxy.core.prefix_news import HeardFrom
 from pairproxy.core.rules import STALE_S
@@ -23,6 +23,7 @@ LONGEST_S = 86_400.0  # a day: no slot is held and no model loads for longer
 SLOWEST, FASTEST = 1e-3, 1e9  # tokens/s
 MOST_BETA = 1e3
 NAME_CHARACTERS = 256
+REASON_CHARACTERS = 32  # of the word for why nothing is offered; ours have ten at most
 CONTENT_CHARACTERS = 8 * NAME_CHARACTERS  # LM Studio's is put together of six names (engines.found)
 MAX_CAPABILITIES = 32  # of a model; Ollama knows a handful
 
@@ -122,11 +123,15 @@ class NodeTable:
                     return engine, view.received_at
         return None
 
+    def fresh(self, at: float) -> Iterator[StateDocument]:
+        """The documents of nodes that are there: as origins they count, whether they take requests or not."""
+        for view in self._views.values():
+            if at < view.received_at + self.stale_s:
+                yield view.document
+
     def healthy(self, at: float) -> Iterator[StateDocument]:
         """The documents of nodes that take requests now: fresh, not draining."""
-        for view in self._views.values():
-            if at < view.received_at + self.stale_s and not view.document.is_draining:
-                yield view.document
+        return (document for document in self.fresh(at) if not document.is_draining)
 
     def healthy_replicas(
         self, model: ModelName, at: float
@@ -166,7 +171,10 @@ def usable(document: StateDocument) -> StateDocument:
         if one.model not in wanted and _is_wanted(one):
             prefixes = one.prefixes[:MAX_WANTED_PREFIXES]
             wanted[one.model] = replace(one, prefixes=prefixes, yours=min(one.yours, one.count))
-    return replace(document, engines=tuple(engines.values()), wanted=tuple(wanted.values()))
+    withheld = document.withheld if _is_word(document.withheld, REASON_CHARACTERS) else Withheld.UNKNOWN
+    return replace(
+        document, engines=tuple(engines.values()), wanted=tuple(wanted.values()), withheld=withheld
+    )
 
 
 def _usable_engine(engine: EngineState) -> EngineState:

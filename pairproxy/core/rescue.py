@@ -176,7 +176,7 @@ class Rescue:
 
     def _others_wait(self, request: Request, at: float) -> bool:
         """Whether another origin has use for such a slot: what waits goes before what runs."""
-        documents = self._knows.nodes.healthy(at)
+        documents = self._knows.nodes.fresh(at)
         return any(wanted.model == request.model for document in documents for wanted in document.wanted)
 
     def _whole_s(self, running: Running, mean: float) -> float:

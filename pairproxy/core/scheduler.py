@@ -37,6 +37,7 @@ from pairproxy.core.events import (
     NodeForgotten,
     NodeLost,
     NodeReported,
+    OfferChanged,
     ReplyBroken,
     RequestAbandoned,
     RequestArrived,
@@ -170,11 +171,12 @@ class Scheduler:
             protocol=PROTOCOL,
             epoch=epoch,
             sequence=sequence,
-            is_draining=self.is_draining,
+            is_draining=self.is_draining or bool(self.local.withheld),
             waiting=self.waiting,
             engines=self._sharing.publish(reader, at, told),
             wanted=self._sharing.wanted(reader, at),
             catalogue=self.rights.catalogue(self.local.catalogue(), reader).content,
+            withheld="" if self.is_draining else self.local.withheld,
         )
 
     # --- events -----------------------------------------------------------------------------------------
@@ -209,6 +211,8 @@ class Scheduler:
                 self._knows.queue.close()
             case RightsChanged(_, rights):
                 self.rights.follow(rights)
+            case OfferChanged(_, withheld):
+                self.local.withheld = withheld
             case RulesChanged(_, rules):
                 self._knows.follow(rules)
             case _:
@@ -233,8 +237,6 @@ class Scheduler:
             case NodeForgotten(_, node):
                 self._lose(node, commands)
                 self.nodes.forget(node)
-            case _:
-                pass
 
     def _arrive(self, event: RequestArrived, commands: list[Command]) -> None:
         if event.request.origin is None:

@@ -116,8 +116,9 @@ class Sharing:
             self._seen[engine] = {node: last for node, last in seen.items() if at - last < ALONE_S}
 
     def _free(self, report: EngineReport) -> int:
+        local, is_draining = self._knows.local, self._knows.is_draining
         held = len(self._knows.running.at_place(Place(self._knows.own, report.engine)))
-        return 0 if self._knows.is_draining else max(self._knows.local.offered(report) - held, 0)
+        return 0 if is_draining or local.withheld else max(local.offered(report) - held, 0)
 
     def _promise(
         self, report: EngineReport, free: int, wishes: list[Wish], at: float, *, is_firm: bool = False
