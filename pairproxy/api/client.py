@@ -48,9 +48,9 @@ def already_running(home: Path) -> str:
     return f"Another pairproxy{who} runs with the home {home}. Stop it, or give this one another --home."
 
 
-def get_status(home: Path) -> Status:
+def get_status(home: Path, timeout_s: float = TIMEOUT_S) -> Status:
     """Fetch /status. Raises NoDaemon, PairproxyError."""
-    return _get(home, "/status", Status, lambda status, node: status.node == node)
+    return _get(home, "/status", Status, lambda status, node: status.node == node, timeout_s)
 
 
 def get_report(home: Path, run: str | None = None, *, with_recording: bool = False) -> Report:
@@ -66,9 +66,9 @@ def get_explanation(home: Path, request: str) -> Explanation:
     return _get(home, path, Explanation, lambda told, node: node in told.names)
 
 
-def get_models(home: Path) -> ModelMatrix:
+def get_models(home: Path, timeout_s: float = TIMEOUT_S) -> ModelMatrix:
     """Fetch /models: which node holds which model. Raises NoDaemon, PairproxyError."""
-    return _get(home, "/models", ModelMatrix, lambda told, node: told.node == node)
+    return _get(home, "/models", ModelMatrix, lambda told, node: told.node == node, timeout_s)
 
 
 def get_advice(home: Path, run: str | None = None) -> AdviceReport:
@@ -114,12 +114,20 @@ def post(home: Path, path: str, body: bytes, kind: type[T], is_of: Callable[[T, 
     return _ask(home, "POST", path, body, kind, is_of)
 
 
-def _get(home: Path, path: str, kind: type[T], is_of: Callable[[T, str], bool]) -> T:
-    return _ask(home, "GET", path, None, kind, is_of)
+def _get(
+    home: Path, path: str, kind: type[T], is_of: Callable[[T, str], bool], timeout_s: float = TIMEOUT_S
+) -> T:
+    return _ask(home, "GET", path, None, kind, is_of, timeout_s)
 
 
 def _ask(
-    home: Path, method: str, path: str, body: bytes | None, kind: type[T], is_of: Callable[[T, str], bool]
+    home: Path,
+    method: str,
+    path: str,
+    body: bytes | None,
+    kind: type[T],
+    is_of: Callable[[T, str], bool],
+    timeout_s: float = TIMEOUT_S,
 ) -> T:
     """Ask the daemon of ``home``; ``is_of`` tells whether an answer is that of a node: ports change hands."""
     daemon = read_daemon_file(home)
@@ -128,7 +136,7 @@ def _ask(
         f"The daemon of {home} does not answer: it was killed, or it hangs (it had pid {daemon.pid}). "
         "Start it with `pairproxy up`."
     )
-    connection = http.client.HTTPConnection(daemon.admin_host, daemon.admin_port, timeout=TIMEOUT_S)
+    connection = http.client.HTTPConnection(daemon.admin_host, daemon.admin_port, timeout=timeout_s)
     try:
         connection.request(method, path, body, fields)
         response = connection.getresponse()
