@@ -4,59 +4,21 @@ Every step can be done twice, and undone twice; undoing one that was only half d
 What somebody else has changed since is never overwritten: undo() leaves it and says so.
 """
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
-from pairproxy.core.errors import SetupError
 from pairproxy.takeover import files
 from pairproxy.takeover.asking import answers, is_refused
 from pairproxy.takeover.files import FileState
+from pairproxy.takeover.machine import WAIT_S, Machine, StepFailed, Stopped, Variables, until
+from pairproxy.takeover.restarting import Restart
 from pairproxy.takeover.running import Runner
 
-WAIT_S = 60.0  # for an engine to answer after a restart; Ollama takes 1 s, with many GPUs to find 20
-PAUSE_S = 0.05  # between two looks
-
-
-class StepFailed(SetupError):
-    """A step could not be done or undone; the sentence says why."""
-
-
-class Stopped(SetupError):
-    """A person or the system asked for the end in the middle (Ctrl-C, SIGTERM)."""
-
-
-class Variables(Protocol):
-    """The person's environment variables where the system keeps them (Windows: HKCU\\Environment)."""
-
-    def get(self, name: str) -> tuple[str, int] | None:
-        """Value and type; None if it is not set."""
-
-    def set(self, name: str, value: str, kind: int) -> None:
-        """Set it for good."""
-
-    def delete(self, name: str) -> None:
-        """Unset it; an absent one is fine."""
-
-    def announce(self) -> None:
-        """Tell running programs that something changed."""
-
-
-def _never() -> bool:
-    return False
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What steps act through. ``is_stopped``: whether somebody asked for the end; long steps look at it."""
-
-    runner: Runner
-    variables: Variables | None = None
-    is_stopped: Callable[[], bool] = _never
+__all__ = [
+    "WAIT_S", "Machine", "Restart", "Run", "SetVariable", "Step", "StepFailed", "Stopped", "Variables",
+    "WaitForEngine", "WaitForRefused", "WriteFile", "write_file",
+]  # fmt: skip
 
 
 class WriteFile(msgspec.Struct, frozen=True, tag="write-file"):
@@ -212,7 +174,7 @@ class WaitForEngine(msgspec.Struct, frozen=True, tag="wait-for-engine"):
 
     def do(self, machine: Machine) -> None:
         """Raises StepFailed if it does not, Stopped."""
-        if not _until(lambda: answers(self.kind, self.port), self.timeout_s, machine):
+        if not until(lambda: answers(self.kind, self.port), self.timeout_s, machine):
             raise StepFailed(f"The engine did not answer at 127.0.0.1:{self.port} in {self.timeout_s:.0f} s.")
 
     def undo(self, machine: Machine) -> tuple[str, ...]:
@@ -234,7 +196,7 @@ class WaitForRefused(msgspec.Struct, frozen=True, tag="wait-for-refused"):
 
     def do(self, machine: Machine) -> None:
         """Raises StepFailed if it does not come free, Stopped."""
-        if not _until(lambda: is_refused(self.port), self.timeout_s, machine):
+        if not until(lambda: is_refused(self.port), self.timeout_s, machine):
             raise StepFailed(f"Port {self.port} did not become free in {self.timeout_s:.0f} s.")
 
     def undo(self, machine: Machine) -> tuple[str, ...]:
@@ -242,18 +204,7 @@ class WaitForRefused(msgspec.Struct, frozen=True, tag="wait-for-refused"):
         return ()
 
 
-Step = WriteFile | Run | SetVariable | WaitForEngine | WaitForRefused
-
-
-def _until(is_so: Callable[[], bool], timeout_s: float, machine: Machine) -> bool:
-    end = time.monotonic() + timeout_s
-    while not is_so():
-        if machine.is_stopped():
-            raise Stopped("Stopped while waiting.")
-        if time.monotonic() >= end:
-            return False
-        time.sleep(PAUSE_S)
-    return True
+Step = WriteFile | Run | Restart | SetVariable | WaitForEngine | WaitForRefused
 
 
 def _variables(machine: Machine) -> Variables:
