@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support import h11_oracle
+from tests.support.systemd_lab import SystemdLab, may_be_skipped, missing
 
 # A busy machine is no fault of an example: what hangs is found by the limit in seconds that every test has.
 settings.register_profile(
@@ -86,3 +87,14 @@ def home(tmp_path: Path) -> Path:
     directory = tmp_path / "home"
     directory.mkdir(mode=0o700)
     return directory
+
+
+@pytest.fixture
+def systemd_lab(tmp_path: Path) -> Iterator[SystemdLab]:
+    """A booted systemd that shares the test's directory; in CI it is missing only where the kernel is why."""
+    if reason := missing():
+        if may_be_skipped(os.environ):
+            pytest.skip(reason)
+        pytest.fail(f"In CI this must not be skipped: {reason}.")
+    with SystemdLab(tmp_path) as lab:
+        yield lab
