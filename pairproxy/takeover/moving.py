@@ -8,7 +8,8 @@ from typing import Literal, Protocol
 
 from pairproxy.config import EngineKind
 from pairproxy.core.errors import SetupError
-from pairproxy.takeover.steps import Machine, Step
+from pairproxy.takeover.machine import Machine
+from pairproxy.takeover.steps import Step
 
 OwnerKind = Literal[
     "systemd",  # a unit of the system
