@@ -16,6 +16,7 @@ from pairproxy.core.errors import ConfigError
 from pairproxy.core.rules import Rules
 
 EngineKind = Literal["ollama", "lmstudio", "llamacpp", "openai", "embedded", "paced"]
+Share = Literal["always", "idle", "never"]
 CatalogueKind = Literal["merged", "local"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
@@ -26,6 +27,7 @@ ContextTokens = Annotated[int, msgspec.Meta(ge=256, le=10**8)]  # below, no syst
 PrefixLength = Annotated[int, msgspec.Meta(ge=256, le=10**8)]  # prompts are told apart by blocks of 256 bytes
 HistoryBytes = Annotated[int, msgspec.Meta(ge=8 * 1024 * 1024, le=10**12)]  # 4 MiB of it are SQLite's reserve
 Threads = Annotated[int, msgspec.Meta(ge=1, le=1024)]
+Part = Annotated[float, msgspec.Meta(gt=0, le=1)]
 Above0 = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 From0 = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
@@ -73,7 +75,20 @@ class PeerSettings(Section, frozen=True):
     static: tuple[str, ...] = ()  # host or host:port, tried as well; names too
     loopback: bool = False  # private: peers on this machine, for demo and tests only
     max_slots: Count | None = None  # of this node that each peer may hold at once; None: all
+    share: Share = "always"  # whether peers get slots; idle: while its owner does not use it; never: none
+    on_battery: bool = False  # whether they get some while this machine lives on its battery
+    idle_after_s: Above0 = 120.0  # without any use, before idle offers: a pause to read is no absence
+    idle_cpu: Part = 0.2  # of all cores: from here on other programs are its owner's work; desktops idle at 5 %
+    idle_gpu: Part = 0.2  # of a card, the same; drawing a desktop takes less
+    idle_memory_bytes: CountOrNone = 10**9  # available, or nothing is offered: below, systems begin to swap
     state_interval_s: Above0 = 1.0  # heartbeat; a third of the time after which a node gets no new requests
+
+
+class ClientSettings(Section, frozen=True):
+    """[clients]: programs that cannot reach loopback: containers, a machine without pairproxy."""
+
+    listen: str = ""  # host:port, TLS and a key with every request (docs/containers.md); "": no such port
+    names: tuple[str, ...] = ()  # by which they call this machine besides its usual ones: in its certificate
 
 
 class RoutingSettings(Section, frozen=True):
@@ -165,6 +180,7 @@ class Settings(Section, frozen=True):
     node: NodeSettings = NodeSettings()
     engines: tuple[EngineSettings, ...] = ()
     peers: PeerSettings = PeerSettings()
+    clients: ClientSettings = ClientSettings()
     routing: RoutingSettings = RoutingSettings()
     admin: AdminSettings = AdminSettings()
     history: HistorySettings = HistorySettings()
