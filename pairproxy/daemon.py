@@ -31,6 +31,7 @@ from pairproxy.engines.finder import find_engines, nothing_found, with_a_client_
 from pairproxy.engines.own import OwnEngines
 from pairproxy.engines.ports import refuse_loops
 from pairproxy.fronts import Fronts, bind_all
+from pairproxy.key_clients import KeyClients
 from pairproxy.loop_lag import LoopLag
 from pairproxy.observing import Observing
 from pairproxy.peering import Peering
@@ -133,6 +134,9 @@ class Daemon:
             stack.push_async_callback(self._engines.stop)
             sockets = bind_all(self._settings, self._engines, trust)
             stack.callback(sockets.close)
+            self._key_clients = KeyClients(self._settings, self._home, identity.device_id)
+            stack.callback(self._key_clients.give_back)
+            self._key_clients.bind()
             self._wire(identity, trust)
             try:
                 await self._engines.start()
@@ -177,6 +181,7 @@ class Daemon:
     def _apply(self, settings: Settings) -> None:
         """Go by settings that differ in what reloading.LIVE names. Raises ConfigError, changing nothing."""
         self._peering.follow_settings(settings, _name(settings))
+        self._key_clients.follow_settings(settings)
         self._settings = settings
         self._observing.follow_settings(settings, _name(settings))
         self._route.shows_headers, self._route.limits = settings.debug.headers, settings.limits
@@ -206,10 +211,13 @@ class Daemon:
         self._peering.start(self._spawn, self._tell_peer_port)
         self._spawn("settings", restarting("settings", self._reloading.run))  # all can follow now
         silent = (one.id for one in self._engines.engines if self._scheduler.local.get(one.id) is None)
+        where = self._key_clients.host, self._key_clients.open_port
+        file = msgspec.structs.replace(file, key_host=where[0], key_port=where[1])
         self._file = msgspec.structs.replace(file, waiting_for=tuple(silent))
         write_private(self._home / DAEMON_FILE, msgspec.json.encode(self._file))
         stack.callback((self._home / DAEMON_FILE).unlink, missing_ok=True)
         await self._peering.follow_trust()  # a command that changed it before it could find us told nobody
+        await self._key_clients.follow_keys()
         self._is_starting = False
         on_ready(self._file)
         await self._stop.wait()
@@ -226,16 +234,28 @@ class Daemon:
         await fronts.open_clients(
             self._engines, self._dispatcher, self._route, unloading, self._catalogue, stack
         )
+        keyed = self._key_clients.port(
+            self._engines, self._dispatcher, self._route, unloading, self._catalogue
+        )
+        fronts.ports.append(keyed)
+        stack.push_async_callback(keyed.stop)
+        await self._key_clients.start(self._spawn, self._tell_key_port)
         # What can be changed while the daemon runs, one line each; each takes the body of its POST.
         changes: dict[str, Change] = {
             "/trust": self._peering.follow_trust,
             "/settings": self._reloading.reread,
+            "/keys": self._key_clients.follow_keys,
         }
         await fronts.open_admin(self._observing, self._token, changes, stack)
 
     def _tell_peer_port(self, port: int) -> None:
         """The first machine was paired: the commands find the port in daemon.json."""
         self._file = msgspec.structs.replace(self._file, peer_port=port)
+        write_private(self._home / DAEMON_FILE, msgspec.json.encode(self._file))
+
+    def _tell_key_port(self, host: str, port: int | None) -> None:
+        """The first key was made, or the last one revoked."""
+        self._file = msgspec.structs.replace(self._file, key_host=host, key_port=port)
         write_private(self._home / DAEMON_FILE, msgspec.json.encode(self._file))
 
     # --- what siblings are handed -----------------------------------------------------------------------

@@ -55,6 +55,8 @@ def _refuse_no_places(settings: Settings) -> None:
     """Ports are opened at the next start: a fault in one must not wait until then (`pairproxy reload`)."""
     parse_listen(settings.peers.listen, "peers.listen")
     parse_listen(settings.admin.listen, "admin.listen")
+    if settings.clients.listen:  # "": none
+        parse_listen(settings.clients.listen, "clients.listen")
     if settings.tracing.endpoint:
         check_endpoint(settings.tracing.endpoint, "tracing.endpoint")
     for entry in settings.engines:

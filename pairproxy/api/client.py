@@ -12,7 +12,15 @@ from pairproxy.api.advice import AdviceReport
 from pairproxy.api.models import ModelMatrix
 from pairproxy.api.ports import PortsAnswer, PortWish
 from pairproxy.api.runs import Runs
-from pairproxy.api.schema import DaemonFile, Explanation, Report, SettingsReread, Status, TrustChanged
+from pairproxy.api.schema import (
+    DaemonFile,
+    Explanation,
+    KeysChanged,
+    Report,
+    SettingsReread,
+    Status,
+    TrustChanged,
+)
 from pairproxy.core.errors import PairproxyError
 
 DAEMON_FILE = "daemon.json"
@@ -94,6 +102,18 @@ def trust_changed(home: Path) -> bool:
     except NoDaemon:
         return False
     return True
+
+
+def keys_changed(home: Path) -> KeysChanged | None:
+    """Let the daemon of ``home`` read the keys of its clients anew; None if none runs.
+
+    When this returns, a new key is taken and who shows one that was revoked is cut off. Raises
+    PairproxyError if the daemon cannot use the file, or cannot open its port.
+    """
+    try:
+        return post(home, "/keys", b"", KeysChanged, lambda told, node: told.node == node)
+    except NoDaemon:
+        return None
 
 
 def settings_changed(home: Path) -> SettingsReread:

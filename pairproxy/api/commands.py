@@ -72,3 +72,37 @@ class Paired(msgspec.Struct, frozen=True):
     has_reached: bool | None
     other_has_daemon: bool | None  # None: it did not say
     other_has_reached: bool | None
+
+
+class KeyMade(msgspec.Struct, frozen=True):
+    """`pairproxy keys add`: the one time a key can be read. ``port`` None: ``why`` it is taken nowhere."""
+
+    name: str
+    key: str
+    models: tuple[str, ...]  # patterns of those that it may use; none: all
+    slots: int | None  # of its requests that run at once; None: any number
+    has_daemon: bool
+    port: int | None
+    why: str
+
+
+class ListedKey(msgspec.Struct, frozen=True):
+    """One key; what it is cannot be told any more."""
+
+    name: str
+    added_at: int  # seconds of the epoch
+    models: tuple[str, ...]
+    slots: int | None
+
+
+class KeyList(msgspec.Struct, frozen=True):
+    """`pairproxy keys list`."""
+
+    keys: tuple[ListedKey, ...]
+
+
+class KeyRevoked(msgspec.Struct, frozen=True):
+    """`pairproxy keys revoke`. ``has_daemon``: one runs here and has cut it off."""
+
+    name: str
+    has_daemon: bool

@@ -16,7 +16,7 @@ from pairproxy.api.advice import AdviceReport
 from pairproxy.api.fields import described
 from pairproxy.api.models import ModelMatrix
 from pairproxy.api.runs import Exported, Runs
-from pairproxy.api.schema import Explanation, Report, SettingsReread, Status, TrustChanged
+from pairproxy.api.schema import Explanation, KeysChanged, Report, SettingsReread, Status, TrustChanged
 
 REF = "#/components/schemas/{name}"
 JSON, TEXT, STREAM, PAGE = "application/json", "text/plain", "text/event-stream", "text/html"
@@ -117,6 +117,7 @@ ENDPOINTS = (
     Endpoint("/", "The page for people.", None, PAGE),
     Endpoint("/trust", "Read the files of the paired machines anew.", TrustChanged, is_change=True),
     Endpoint("/settings", "Read the settings anew.", SettingsReread, is_change=True),
+    Endpoint("/keys", "Read the keys of clients beyond loopback anew.", KeysChanged, is_change=True),
 )
 
 PRINTED: Mapping[str, tuple[type, ...]] = {
@@ -134,6 +135,9 @@ PRINTED: Mapping[str, tuple[type, ...]] = {
     "reload": (SettingsReread,),
     "pair": (commands.Offered, commands.Paired),
     "join": (commands.Paired,),
+    "keys add": (commands.KeyMade,),
+    "keys list": (commands.KeyList,),
+    "keys revoke": (commands.KeyRevoked,),
 }
 """Which documents `pairproxy COMMAND --json` prints. Of pair each is a line; of the others there is one."""
 

@@ -250,7 +250,19 @@ class DaemonFile(msgspec.Struct, frozen=True):
     admin_host: str = "127.0.0.1"  # the loopback address of admin_port
     client_hosts: dict[str, str] = {}  # engine -> the loopback address of its port
     waiting_for: tuple[str, ...] = ()  # engines that did not answer when it was ready
+    key_port: int | None = None  # for clients with keys, TLS; None: closed
+    key_host: str = ""  # the address of key_port
     token: str = ""  # who can read this file may change things at the admin port; new with each start
+
+
+class KeysChanged(msgspec.Struct, frozen=True):
+    """Answer to POST /keys: what a running daemon found in the file of its clients' keys. Names of keys."""
+
+    node: str  # this one
+    added: tuple[str, ...]
+    gone: tuple[str, ...]
+    port: int | None = None  # where keys are taken now; None: nowhere
+    why: str = ""  # why not, and what to do; "": the port is open
 
 
 class TrustChanged(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ from pairproxy.cli import (
     explain,
     forget,
     join,
+    keys,
     models,
     pair,
     peers,
@@ -51,6 +52,7 @@ app.command()(join.join)
 app.command()(peers.peers)
 app.command()(rights.rights)
 app.command()(forget.forget)
+app.add_typer(keys.app, name="keys")
 app.command(name="reset-identity")(reset_identity.reset_identity)
 app.command()(status.status)
 app.command()(models.models)

@@ -152,11 +152,13 @@ def _ready(daemon: "DaemonFile") -> str:
         for engine, port in daemon.client_ports.items()
     }
     serves = ", ".join(text for engine, text in ports.items() if engine not in daemon.waiting_for)
+    keys = daemon.key_port
     silent = ", ".join(ports.get(engine, engine) for engine in daemon.waiting_for)
     parts = [
         f"{plain(daemon.name)} serves {serves or 'nothing yet' if silent else serves or 'no client port'}",
         f"waiting for {silent}, which does not answer yet" if silent else "",
         f"peers on port {daemon.peer_port}" if daemon.peer_port else "no machine is paired yet",
+        f"clients with a key on {_authority(daemon.key_host, keys)} (TLS)" if keys else "",
         f"status on {_authority(daemon.admin_host, daemon.admin_port)}",
     ]
     return "; ".join(part for part in parts if part)

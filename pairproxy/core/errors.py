@@ -10,8 +10,12 @@
      |   |   |- PeerRevoked       403  to one that was,
      |   |   |- UseNotAllowed     403  to one that is, but may not use this node,
      |   |   `- ProtocolDiffers   403  to one that speaks another version of the protocol between nodes
+     |   |- NotAuthenticated      401  a client beyond loopback without a key that is known,
+     |   |- TooManyFailures       429  or one that showed too many such,
+     |   |- BeyondItsKey          403  or one whose key is not for what it asks
      |   |- ModelNotFound         404
      |   |- NotRemembered         404  a request or run of which the daemon knows nothing
+     |   |- CopyFailed            409  a model that cannot be copied to this node, or from it
      |   |- MethodNotAllowed      405
      |   |- BodyTooLarge          413
      |   |- BodyTooSlow           408
@@ -87,12 +91,28 @@ class ProtocolDiffers(NotAllowed):
     pass
 
 
+class NotAuthenticated(RequestError):
+    status = 401
+
+
+class TooManyFailures(RequestError):
+    status = 429
+
+
+class BeyondItsKey(RequestError):
+    status = 403
+
+
 class ModelNotFound(RequestError):
     status = 404
 
 
 class NotRemembered(RequestError):
     status = 404
+
+
+class CopyFailed(RequestError):
+    status = 409
 
 
 class MethodNotAllowed(RequestError):

@@ -56,7 +56,7 @@ class Connection(web.RequestHandler):
     clients of HTTP/1.1 have to skip: what is gone answers it with a reset.
     """
 
-    __slots__ = ("_has_ended", "_waits_for_half_closed", "is_answering")
+    __slots__ = ("_has_ended", "_waits_for_half_closed", "is_answering", "shown")
 
     def __init__(self, manager: web.Server, waits_for_half_closed: bool, **settings: Any) -> None:
         super().__init__(manager, **settings)
@@ -64,6 +64,8 @@ class Connection(web.RequestHandler):
         self._has_ended = False
         self.is_answering = False
         """Whether bytes of a reply were written past aiohttp, and no other request came since."""
+        self.shown = ""
+        """By which key its last request was let in (key_port); "": by none."""
 
     def data_received(self, data: bytes) -> None:
         """Take in bytes; aiohttp itself would let the reader of a body whose framing broke wait for ever."""

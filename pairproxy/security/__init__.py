@@ -11,4 +11,7 @@
     tls                contexts for mutual TLS 1.3 between peers
     pairing            codes and tokens, the exchange of keys, the ciphers (peers.pairing runs it)
       `- pairing_cards what each side shows the other, and how it is judged
+    client_keys        keys of programs beyond loopback (proxy.key_port), kept as hashes
+    client_authority   the certificate that they see, and the small authority that signs it
+    client_tls         the context of their port
 """

@@ -12,7 +12,14 @@ ANTHROPIC_REQUEST_ID = "req_pairproxy"
 """Where Anthropic's clients look for the name of a request; it says who made the error."""
 
 _TYPES: dict[Dialect, Mapping[int, str]] = {
-    Dialect.OPENAI: {400: "invalid_request_error", 404: "not_found_error", 413: "invalid_request_error"},
+    Dialect.OPENAI: {
+        400: "invalid_request_error",
+        401: "invalid_request_error",
+        403: "permission_error",
+        404: "not_found_error",
+        413: "invalid_request_error",
+        429: "rate_limit_error",
+    },
     Dialect.ANTHROPIC: {
         400: "invalid_request_error",
         401: "authentication_error",
@@ -25,8 +32,11 @@ _TYPES: dict[Dialect, Mapping[int, str]] = {
     },
     Dialect.LMSTUDIO: {
         400: "invalid_request",
+        401: "authentication_error",
+        403: "permission_error",
         404: "model_not_found",
         413: "invalid_request",
+        429: "rate_limit_error",
         501: "not_implemented",
     },
     Dialect.LLAMACPP: {
@@ -35,12 +45,14 @@ _TYPES: dict[Dialect, Mapping[int, str]] = {
         403: "permission_error",
         404: "not_found_error",
         413: "invalid_request_error",
+        429: "rate_limit_error",
         501: "not_supported_error",
         503: "unavailable_error",
     },
 }
 _OTHERS = {Dialect.LMSTUDIO: "internal_error", Dialect.LLAMACPP: "server_error"}
 _USUAL_TYPE = "api_error"
+_CODES = {401: "invalid_api_key"}  # OpenAI's clients show it
 
 
 def error_body(dialect: Dialect, error: PairproxyError) -> bytes:
@@ -65,4 +77,5 @@ def _document(dialect: Dialect, error: PairproxyError) -> dict[str, Any]:
         return {"error": {"type": kind, "message": error.sentence}}
     if dialect is Dialect.LLAMACPP:
         return {"error": {"code": error.status, "message": error.sentence, "type": kind}}
-    return {"error": {"message": error.sentence, "type": kind, "param": None, "code": None}}
+    code = _CODES.get(error.status)
+    return {"error": {"message": error.sentence, "type": kind, "param": None, "code": code}}
