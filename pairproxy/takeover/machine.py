@@ -35,6 +35,9 @@ class Variables(Protocol):
     def announce(self) -> None:
         """Tell running programs that something changed."""
 
+    def of_machine(self, name: str) -> str | None:
+        """The one that an administrator set for every user; None if there is none."""
+
 
 def _never() -> bool:
     return False

@@ -9,15 +9,19 @@ from pairproxy.config import EngineKind, Settings, parse_listen
 from pairproxy.core.errors import ConfigError
 from pairproxy.engines.ports import PORTS, client_port, engine_address
 from pairproxy.takeover.asking import answers
+from pairproxy.takeover.homebrew import Homebrew
+from pairproxy.takeover.lmstudio import LmStudio
+from pairproxy.takeover.macos import MacApp
 from pairproxy.takeover.machine import Machine
 from pairproxy.takeover.moving import CannotTake, Move, Mover, Owner, Plan
 from pairproxy.takeover.owning import clients_of, owner_of
 from pairproxy.takeover.record import Record, Taken
 from pairproxy.takeover.refusing import Refusing
 from pairproxy.takeover.systemd import Systemd
+from pairproxy.takeover.windows import WindowsApp
 
 KINDS: tuple[EngineKind, ...] = ("ollama", "lmstudio")  # those that have a private port
-MOVERS: tuple[Mover, ...] = (Systemd(), Refusing())
+MOVERS: tuple[Mover, ...] = (Systemd(), LmStudio(), MacApp(), Homebrew(), WindowsApp(), Refusing())
 """Asked in this order; the first that applies makes the plan."""
 
 
