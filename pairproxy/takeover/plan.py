@@ -11,8 +11,8 @@ from pairproxy.engines.ports import PORTS, client_port, engine_address
 from pairproxy.takeover.asking import answers
 from pairproxy.takeover.homebrew import Homebrew
 from pairproxy.takeover.lmstudio import LmStudio
-from pairproxy.takeover.macos import MacApp
 from pairproxy.takeover.machine import Machine
+from pairproxy.takeover.macos import MacApp
 from pairproxy.takeover.moving import CannotTake, Move, Mover, Owner, Plan
 from pairproxy.takeover.owning import clients_of, owner_of
 from pairproxy.takeover.record import Record, Taken
