@@ -17,20 +17,20 @@ import msgspec
 
 from pairproxy import logs
 from pairproxy.admin.server import Change
-from pairproxy.api.client import DAEMON_FILE, LOCK_FILE, already_running
+from pairproxy.api.client import LOCK_FILE, already_running
 from pairproxy.api.schema import DaemonFile
 from pairproxy.clock import MonotonicClock
 from pairproxy.config import Settings, cache_dir
-from pairproxy.core.errors import NothingToServe
 from pairproxy.core.events import RulesChanged
 from pairproxy.core.models import Place
 from pairproxy.core.residency import Residency
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher
-from pairproxy.engines.finder import find_engines, nothing_found, with_a_client_port
+from pairproxy.engines.finder import Finder, entries_of, find_engines
 from pairproxy.engines.own import OwnEngines
 from pairproxy.engines.ports import refuse_loops
-from pairproxy.fronts import Fronts, bind_all
+from pairproxy.fronts.ports import Fronts
+from pairproxy.guest.hosting import offering
 from pairproxy.key_clients import KeyClients
 from pairproxy.loop_lag import LoopLag
 from pairproxy.observing import Observing
@@ -41,12 +41,14 @@ from pairproxy.proxy.draining import drain
 from pairproxy.proxy.forward import Route
 from pairproxy.proxy.unloading import Unloading
 from pairproxy.reloading import Reloading
+from pairproxy.replicating.node import Replicating
 from pairproxy.security.identity import Identity, load_or_create
-from pairproxy.security.private_files import ensure_private_directory, exclusive, sweep, write_private
+from pairproxy.security.private_files import ensure_private_directory, exclusive, sweep
 from pairproxy.security.trust import TrustStore
 from pairproxy.service.supervised import Supervisor
 from pairproxy.speeds import SpeedStore
 from pairproxy.upstreams import Upstream
+from pairproxy.whereabouts import Whereabouts
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +72,7 @@ class Daemon:
         self._supervisor = supervisor or Supervisor()
         read = self._supervisor.hears_of(read_settings or (lambda: settings))
         self._reloading = Reloading(settings, read, self._apply)
-        self._home = home
+        self._home, self._where = home, Whereabouts(home)
         self._on_progress = on_progress
         self._clock = MonotonicClock()
         self._lag = LoopLag()
@@ -117,7 +119,7 @@ class Daemon:
 
     def _tidy(self) -> None:
         """Remove what a daemon that was killed left: its address, and files that it did not finish."""
-        (self._home / DAEMON_FILE).unlink(missing_ok=True)
+        self._where.remove()
         for directory in (self._home, self._home / "peers"):
             sweep(directory)
 
@@ -126,22 +128,28 @@ class Daemon:
         trust = TrustStore(self._home, identity.device_id)
         trust.load()
         refuse_loops(self._settings.engines)
-        entries = self._settings.engines or with_a_client_port(await find_engines())
-        if not entries:
-            raise NothingToServe(nothing_found())
+        ours: set[int] = set()  # ports on which this daemon listens for clients
+        entries = self._settings.engines or entries_of(await find_engines())
         async with AsyncExitStack() as stack:
-            self._engines = OwnEngines(entries, cache_dir(), self._on_progress, self._settings.limits)
+            self._engines = OwnEngines(
+                entries, cache_dir(), self._on_progress, self._settings.limits, ours.__contains__
+            )
             stack.push_async_callback(self._engines.stop)
-            sockets = bind_all(self._settings, self._engines, trust)
-            stack.callback(sockets.close)
+            self._finder = Finder(entries, self._engines.add, ours.__contains__)
             self._key_clients = KeyClients(self._settings, self._home, identity.device_id)
             stack.callback(self._key_clients.give_back)
             self._key_clients.bind()
             self._wire(identity, trust)
+            fronts = Fronts(
+                identity.device_id, self._settings, self._engines, self._scheduler, self._dispatcher,
+                self._supervisor, ours,
+            )  # fmt: skip
+            stack.callback(fronts.close)
+            await fronts.bind(trust)
             try:
                 await self._engines.start()
                 async with self._group:
-                    await self._serve(Fronts(identity.device_id, self._settings, sockets), on_ready, stack)
+                    await self._serve(fronts, on_ready, stack)
             finally:
                 self._is_starting = False  # what is undone from here on must not be interrupted
 
@@ -160,6 +168,8 @@ class Daemon:
             settings, home, self._scheduler, self._dispatcher, self._peering.book,
             lambda: self._peering.discovery_problem, lambda: self._peering.peer_port, self._lag.worst, name,
         )  # fmt: skip
+        self._offering = offering(settings.peers, home, self._scheduler, self._dispatcher, self._engines)
+        self._observing.show_offer(self._offering.status)
         self._route = Route(
             self._upstream,
             lambda place: place.node != identity.device_id,
@@ -181,6 +191,7 @@ class Daemon:
     def _apply(self, settings: Settings) -> None:
         """Go by settings that differ in what reloading.LIVE names. Raises ConfigError, changing nothing."""
         self._peering.follow_settings(settings, _name(settings))
+        self._offering.follow_settings(settings.peers)
         self._key_clients.follow_settings(settings)
         self._settings = settings
         self._observing.follow_settings(settings, _name(settings))
@@ -197,7 +208,6 @@ class Daemon:
         on_ready: Callable[[DaemonFile], None],
         stack: AsyncExitStack,
     ) -> None:
-        file = msgspec.structs.replace(fronts.file(self._name), token=self._token)
         stack.enter_context(self._speeds)
         self._spawn("loop lag", self._lag.run())
         self._spawn("signs of life", self._supervisor.feed())
@@ -207,20 +217,27 @@ class Daemon:
         # Clients that come earlier wait in the ports' backlog; answered now, they would hear of no model.
         await self._engines.until_told()
         self._observing.start(self._spawn, stack)
+        await self._offering.begin()  # before any peer asks
+        self._spawn("offer", restarting("offer", self._offering.run))
         await self._open_ports(fronts, stack)
-        self._peering.start(self._spawn, self._tell_peer_port)
+        self._peering.start(self._spawn, lambda port: self._where.change(peer_port=port))
         self._spawn("settings", restarting("settings", self._reloading.run))  # all can follow now
-        silent = (one.id for one in self._engines.engines if self._scheduler.local.get(one.id) is None)
-        where = self._key_clients.host, self._key_clients.open_port
-        file = msgspec.structs.replace(file, key_host=where[0], key_port=where[1])
-        self._file = msgspec.structs.replace(file, waiting_for=tuple(silent))
-        write_private(self._home / DAEMON_FILE, msgspec.json.encode(self._file))
-        stack.callback((self._home / DAEMON_FILE).unlink, missing_ok=True)
+        silent = self._settings.engines and self._engines.silent(self._scheduler.local.get)
+        file = msgspec.structs.replace(
+            fronts.file(self._name), token=self._token, waiting_for=tuple(silent),
+            key_host=self._key_clients.host, key_port=self._key_clients.open_port,
+        )  # fmt: skip
+        self._where.tell(file)
+        stack.callback(self._where.remove)
+        fronts.start(self._spawn, lambda: self._where.change(**fronts.whereabouts()))
+        if not self._settings.engines:
+            self._spawn("finder", restarting("finder", self._finder.run))
         await self._peering.follow_trust()  # a command that changed it before it could find us told nobody
         await self._key_clients.follow_keys()
         self._is_starting = False
-        on_ready(self._file)
+        on_ready(file)
         await self._stop.wait()
+        fronts.end()
         await drain(self._dispatcher, self._scheduler, fronts.ports, self._stop_now, self._spawn)
         self._dispatcher.close()
         for task in self._tasks:
@@ -228,35 +245,30 @@ class Daemon:
 
     async def _open_ports(self, fronts: Fronts, stack: AsyncExitStack) -> None:
         unloading = Unloading(self._residency, self._route, self._spawn)
-        await fronts.open_peers(
-            self._peering, self._route, self._engines, self._residency, self._catalogue, stack
+        replicating = Replicating(
+            self._engines, self._peering.book, self._scheduler, self._peering.may_add_models, self._clock.now
         )
-        await fronts.open_clients(
-            self._engines, self._dispatcher, self._route, unloading, self._catalogue, stack
-        )
+        self._spawn("half copied models", replicating.tidy())
+        self._peering.models = replicating.to_peer
+        await fronts.open_peers(self._peering, self._route, self._residency, self._catalogue, stack)
+        await fronts.open_clients(self._route, unloading, self._catalogue, stack)
         keyed = self._key_clients.port(
             self._engines, self._dispatcher, self._route, unloading, self._catalogue
         )
         fronts.ports.append(keyed)
         stack.push_async_callback(keyed.stop)
-        await self._key_clients.start(self._spawn, self._tell_key_port)
+        await self._key_clients.start(
+            self._spawn, lambda host, port: self._where.change(key_host=host, key_port=port)
+        )
         # What can be changed while the daemon runs, one line each; each takes the body of its POST.
         changes: dict[str, Change] = {
             "/trust": self._peering.follow_trust,
             "/settings": self._reloading.reread,
+            "/drain": self._offering.wished,
             "/keys": self._key_clients.follow_keys,
+            "/replicate": replicating.begin,
         }
         await fronts.open_admin(self._observing, self._token, changes, stack)
-
-    def _tell_peer_port(self, port: int) -> None:
-        """The first machine was paired: the commands find the port in daemon.json."""
-        self._file = msgspec.structs.replace(self._file, peer_port=port)
-        write_private(self._home / DAEMON_FILE, msgspec.json.encode(self._file))
-
-    def _tell_key_port(self, host: str, port: int | None) -> None:
-        """The first key was made, or the last one revoked."""
-        self._file = msgspec.structs.replace(self._file, key_host=host, key_port=port)
-        write_private(self._home / DAEMON_FILE, msgspec.json.encode(self._file))
 
     # --- what siblings are handed -----------------------------------------------------------------------
 

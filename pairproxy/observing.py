@@ -27,6 +27,8 @@ from pairproxy.admin.runs import runs_page
 from pairproxy.admin.server import AdminPort, Change, Page
 from pairproxy.admin.view import View
 from pairproxy.api.models import ModelMatrix
+from pairproxy.api.ports import PortStatus
+from pairproxy.api.offering import OfferStatus
 from pairproxy.clock import wall
 from pairproxy.config import Limits, Settings
 from pairproxy.core.accounting.ledger import Ledger
@@ -109,16 +111,21 @@ class Observing:
         self._history.follow_settings(settings.history)
         self._view.name = name
 
+    def show_offer(self, offer: Callable[[], OfferStatus]) -> None:
+        """Tell of what is offered to peers as ``offer`` says it."""
+        self._view.offer = offer
+
     def port(
         self,
         client_ports: Mapping[str, int],
+        ports: Callable[[], tuple[PortStatus, ...]],
         limits: Limits,
         gate: Gate,
         token: str,
         changes: Mapping[str, Change],
     ) -> AdminPort:
-        """The admin port, not yet listening. ``client_ports``: engine -> port."""
-        self._view.client_ports = client_ports
+        """The admin port, not yet listening. ``client_ports``: engine -> its open port; ``ports``: all."""
+        self._view.client_ports, self._view.ports = client_ports, ports
         past = self._view.past_explanation
         return AdminPort(self._view, limits, gate, token, changes, self._pages(), past)
 

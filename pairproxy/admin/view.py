@@ -7,14 +7,15 @@ from dataclasses import asdict
 import msgspec
 
 from pairproxy import __version__
+from pairproxy.admin.engines import engine_status
 from pairproxy.admin.explaining import LAST, explain, find
 from pairproxy.admin.reporting import Past, Reports, Watched
 from pairproxy.api.limiting import what_limits
+from pairproxy.api.offering import OfferStatus, peer_says
+from pairproxy.api.ports import PortStatus
 from pairproxy.api.schema import (
-    EngineStatus,
     Explanation,
     NodeStatus,
-    ReplicaStatus,
     Report,
     RunningStatus,
     RunProgress,
@@ -26,7 +27,6 @@ from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.accounting.runs import Run
 from pairproxy.core.accounting.throughput import Throughput
-from pairproxy.core.documents import EngineState
 from pairproxy.core.errors import StoreError
 from pairproxy.core.models import NodeId, Outcome, Place, RequestId
 from pairproxy.core.replicas import differing
@@ -61,6 +61,7 @@ class View:
         self._ledger = ledger
         self._book = book
         self.client_ports: Mapping[str, int] = {}
+        self.ports: Callable[[], tuple[PortStatus, ...]] = tuple  # known later, too
         self._discovery_problem = discovery_problem
         self._peer_port = peer_port
         self._now = now
@@ -69,6 +70,7 @@ class View:
         self._started_at = now()
         self._reports = Reports(scheduler, ledger, now)
         self._past: Past | None = None
+        self.offer: Callable[[], OfferStatus] = OfferStatus  # set later, too
 
     def status(self) -> Callable[[], Status]:
         """What makes GET /status; any thread may call it."""
@@ -143,7 +145,9 @@ class View:
                 for one in scheduler.queued
             ),
             at_unix=wall(),
+            ports=self.ports(),
             history_problem=None if self._past is None else self._past.problem,
+            offer=self.offer(),
         )
 
     def is_ready(self) -> bool:
@@ -186,9 +190,9 @@ class View:
 
     def _own_node(self, at: float) -> NodeStatus:
         local, running, ports = self._scheduler.local, self._scheduler.running, self.client_ports
-        engines = [_engine(one, ports.get(one.engine)) for one in local.states(running, NodeId(""), at)]
+        engines = [engine_status(one, ports.get(one.engine)) for one in local.states(running, NodeId(""), at)]
         lost = local.lost_states(running, at)
-        engines += [_engine(one, ports.get(one.engine), is_up=False) for one in lost]
+        engines += [engine_status(one, ports.get(one.engine), is_up=False) for one in lost]
         return NodeStatus(
             node=self._scheduler.own,
             name=self.name,
@@ -197,6 +201,8 @@ class View:
             engines=tuple(engines),
             tokens_per_s=self._throughput.current(self._scheduler.own, at),
             recent_tokens_per_s=self._throughput.recent(self._scheduler.own, at),
+            withheld=local.withheld,
+            withheld_why=self.offer().why if local.withheld else "",
         )
 
     def _peers(self, at: float) -> list[NodeStatus]:
@@ -206,7 +212,7 @@ class View:
         known = Counter(one.place for one in self._scheduler.running)
         for link in self._book.links:
             document = documents.get(link.node)
-            engines = document.engines if document else ()
+            engines, withheld = (document.engines, document.withheld) if document else ((), "")
             theirs = [one.replica for engine in engines for one in engine.replicas]
             best = link.addresses.best
             nodes.append(
@@ -216,7 +222,8 @@ class View:
                     is_self=False,
                     is_up=link.is_up,
                     engines=tuple(
-                        _engine(state, None, known=known[Place(link.node, state.engine)]) for state in engines
+                        engine_status(state, None, known=known[Place(link.node, state.engine)])
+                        for state in engines
                     ),
                     found_by=link.found_by,
                     address=str(best) if best else None,
@@ -228,6 +235,8 @@ class View:
                     hears_us=self._book.is_heard_by(link.node),
                     version=link.publishing.version,
                     clock_ahead_s=link.publishing.clock_ahead_s,
+                    withheld=withheld,
+                    withheld_why=peer_says(withheld),
                 )
             )
         return nodes
@@ -271,30 +280,3 @@ def _with_runs(status: Status, watched: Watched) -> Status:
         ),
     )
     return msgspec.structs.replace(told, limit=what_limits(told))
-
-
-def _engine(state: EngineState, port: int | None, *, is_up: bool = True, known: int = 0) -> EngineStatus:
-    """``known``: how many requests of this node run there; its own last word may be a second old."""
-    replicas = tuple(
-        ReplicaStatus(
-            model=one.replica.model,
-            identity=one.replica.identity,
-            is_loaded=one.is_loaded,
-            context_tokens=one.replica.context_tokens,
-            prefill_tokens_per_s=one.rates.prefill,
-            decode_tokens_per_s=one.rates.decode,
-            continues=one.continues,
-        )
-        for one in state.replicas
-    )
-    return EngineStatus(
-        state.engine,
-        state.kind,
-        state.version,
-        state.slots,
-        max(state.in_flight, known),
-        replicas,
-        port,
-        is_up,
-        state.foreign,
-    )

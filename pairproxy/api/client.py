@@ -1,7 +1,7 @@
 """Asking a running daemon. Standard library only: a command must start in a moment."""
 
 import http.client
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, urlencode
@@ -10,6 +10,7 @@ import msgspec
 
 from pairproxy.api.advice import AdviceReport
 from pairproxy.api.models import ModelMatrix
+from pairproxy.api.offering import DrainAnswer, DrainWish
 from pairproxy.api.ports import PortsAnswer, PortWish
 from pairproxy.api.runs import Runs
 from pairproxy.api.schema import (
@@ -27,6 +28,7 @@ DAEMON_FILE = "daemon.json"
 LOCK_FILE = "daemon.lock"  # held by the daemon of a home for as long as it runs
 TIMEOUT_S = 30.0  # the daemon answers from memory, but reckons some seconds at a run of hundreds of requests
 ANSWER_BYTES = 16 * 1024 * 1024
+LINE_BYTES = 64 * 1024  # of what is told line by line
 SENTENCE_CHARACTERS = 2000  # of an error; ours name a file or two
 
 T = TypeVar("T")
@@ -116,6 +118,11 @@ def keys_changed(home: Path) -> KeysChanged | None:
         return None
 
 
+def drain_wish(home: Path, wish: DrainWish) -> DrainAnswer:
+    """Tell the daemon of ``home`` whether to take new work of peers. Raises NoDaemon, PairproxyError."""
+    return post(home, "/drain", msgspec.json.encode(wish), DrainAnswer, lambda told, node: told.node == node)
+
+
 def settings_changed(home: Path) -> SettingsReread:
     """Let the daemon of ``home`` read its settings anew. Raises NoDaemon, PairproxyError."""
     return post(home, "/settings", b"", SettingsReread, lambda told, node: told.node == node)
@@ -132,6 +139,37 @@ def post(home: Path, path: str, body: bytes, kind: type[T], is_of: Callable[[T, 
     ``is_of`` tells whether an answer is that of a node. Raises NoDaemon, PairproxyError.
     """
     return _ask(home, "POST", path, body, kind, is_of)
+
+
+def follow(
+    home: Path, path: str, wish: object, kind: type[T], is_of: Callable[[T, str], bool]
+) -> Iterator[T]:
+    """Ask the daemon of ``home`` for something that takes long; yields what it tells, line by line.
+
+    Who closes this ends it there. Raises NoDaemon, PairproxyError.
+    """
+    daemon = read_daemon_file(home)
+    fields = {"Authorization": f"Bearer {daemon.token}"}
+    gone = NoDaemon(f"The daemon of {home} does not answer. Start it with `pairproxy up`.")
+    connection = http.client.HTTPConnection(daemon.admin_host, daemon.admin_port, timeout=TIMEOUT_S)
+    try:
+        connection.request("POST", path, msgspec.json.encode(wish), fields)
+        response = connection.getresponse()
+        if response.status != 200:
+            raise error_of(response.status, response.read(ANSWER_BYTES)) or gone
+        while line := response.readline(LINE_BYTES):
+            told = decoded(line, kind, gone)
+            if not is_of(told, daemon.node):
+                raise gone
+            yield told
+    except TimeoutError:
+        raise PairproxyError(f"The daemon told nothing for {TIMEOUT_S:.0f} s. Its log says why.") from None
+    except http.client.IncompleteRead:
+        return  # it stopped in the middle: whoever follows sees that the last line is missing
+    except (OSError, http.client.HTTPException):
+        raise gone from None
+    finally:
+        connection.close()
 
 
 def _get(

@@ -38,7 +38,7 @@ def what_limits(status: Status) -> str:
 
 
 def _offers(status: Status) -> list[_Offer]:
-    """Of the engines that answer and have slots."""
+    """Of the engines that answer and have slots for this node."""
     return [
         _Offer(
             node,
@@ -48,7 +48,7 @@ def _offers(status: Status) -> list[_Offer]:
         )
         for node in status.nodes
         for engine in node.engines
-        if node.is_up and engine.is_up and engine.slots > 0
+        if node.is_up and engine.is_up and engine.slots > 0 and (node.is_self or not node.withheld)
     ]
 
 

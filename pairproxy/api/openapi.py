@@ -15,6 +15,7 @@ from pairproxy.api import commands, results
 from pairproxy.api.advice import AdviceReport
 from pairproxy.api.fields import described
 from pairproxy.api.models import ModelMatrix
+from pairproxy.api.offering import DrainAnswer
 from pairproxy.api.runs import Exported, Runs
 from pairproxy.api.schema import Explanation, KeysChanged, Report, SettingsReread, Status, TrustChanged
 
@@ -117,6 +118,10 @@ ENDPOINTS = (
     Endpoint("/", "The page for people.", None, PAGE),
     Endpoint("/trust", "Read the files of the paired machines anew.", TrustChanged, is_change=True),
     Endpoint("/settings", "Read the settings anew.", SettingsReread, is_change=True),
+    Endpoint(
+        "/drain", "Take no new work of peers (a DrainWish), or take it again.", DrainAnswer, errors=(400,),
+        is_change=True,
+    ),
     Endpoint("/keys", "Read the keys of clients beyond loopback anew.", KeysChanged, is_change=True),
 )
 
@@ -133,8 +138,12 @@ PRINTED: Mapping[str, tuple[type, ...]] = {
     "rights": (commands.InForce,),
     "forget": (commands.Forgot,),
     "reload": (SettingsReread,),
+    "drain": (DrainAnswer,),
+    "resume": (DrainAnswer,),
     "pair": (commands.Offered, commands.Paired),
     "join": (commands.Paired,),
+    "takeover": (commands.Takeover,),
+    "release": (commands.Release,),
     "keys add": (commands.KeyMade,),
     "keys list": (commands.KeyList,),
     "keys revoke": (commands.KeyRevoked,),

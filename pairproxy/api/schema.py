@@ -2,6 +2,7 @@
 
 import msgspec
 
+from pairproxy.api.offering import OfferStatus
 from pairproxy.api.ports import PortStatus
 from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.accounting.timeline import Timeline
@@ -53,6 +54,8 @@ class NodeStatus(msgspec.Struct, frozen=True):
     hears_us: bool | None = None  # whether this peer listens to this node now; None: this node itself
     version: str = ""  # of pairproxy there; "": it does not say
     clock_ahead_s: float | None = None  # its wall clock against this one's, to a second or two; None: unknown
+    withheld: str = ""  # why it offers no slot to its peers (core.documents.Withheld); "": it does
+    withheld_why: str = ""  # the same for a person: of a peer half a sentence, of this node a whole one
 
 
 class RunningStatus(msgspec.Struct, frozen=True):
@@ -129,6 +132,7 @@ class Status(msgspec.Struct, frozen=True):
     history_problem: str | None = None  # why history is not written now
     limit: str = ""  # what holds requests up now, in one sentence (api.limiting)
     ports: tuple[PortStatus, ...] = ()  # of this node's clients
+    offer: OfferStatus = OfferStatus()  # whether this node offers slots to its peers
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -252,6 +256,7 @@ class DaemonFile(msgspec.Struct, frozen=True):
     waiting_for: tuple[str, ...] = ()  # engines that did not answer when it was ready
     key_port: int | None = None  # for clients with keys, TLS; None: closed
     key_host: str = ""  # the address of key_port
+    ports: tuple[PortStatus, ...] = ()  # every client port, as it was when one of them changed last
     token: str = ""  # who can read this file may change things at the admin port; new with each start
 
 

@@ -18,6 +18,8 @@ from pairproxy.cli import (
     advise,
     bench,
     demo,
+    doctor,
+    drain,
     explain,
     forget,
     join,
@@ -25,11 +27,15 @@ from pairproxy.cli import (
     models,
     pair,
     peers,
+    release,
     reload,
+    replicate,
     report,
     reset_identity,
+    resume,
     rights,
     status,
+    takeover,
     up,
     whatif,
 )
@@ -46,6 +52,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(up.up)
+app.command()(takeover.takeover)
+app.command()(release.release)
 app.command()(demo.demo)
 app.command()(pair.pair)
 app.command()(join.join)
@@ -56,12 +64,16 @@ app.add_typer(keys.app, name="keys")
 app.command(name="reset-identity")(reset_identity.reset_identity)
 app.command()(status.status)
 app.command()(models.models)
+app.command()(replicate.replicate)
 app.command()(reload.reload)
+app.command()(drain.drain)
+app.command()(resume.resume)
 app.command()(report.report)
 app.command()(explain.explain)
 app.command()(whatif.whatif)
 app.command()(advise.advise)
 app.command()(bench.bench)
+app.command()(doctor.doctor)
 
 
 def _print_version(is_wanted: bool) -> None:

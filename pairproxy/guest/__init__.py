@@ -13,5 +13,5 @@ machine     what can be read of this machine's use, by
   power       whether it runs on a battery
 presence    whether somebody uses it, with patience both ways
 drained     what `pairproxy drain` wants, kept over a restart
-offering    what follows from all of it, told on change
+offering    what follows from all of it, told on change; hosting makes that of a daemon
 """

@@ -108,7 +108,8 @@ class NvidiaCards:
             self._seen[index] = max(self._seen.get(index, 0), sample.timeStamp)
             if sample.pid not in ours:
                 by_process[sample.pid].append(min(sample.smUtil, 100))
-        return min(sum(sum(some) / len(some) for some in by_process.values()) / 100, 1.0)
+        used: float = sum(sum(some) / len(some) for some in by_process.values())
+        return min(used / 100, 1.0)
 
     def _samples(self, card: Any, index: int) -> list[Any] | None:
         """What each process used since the last look; None: this card does not tell."""
