@@ -38,6 +38,7 @@ class InForce(msgspec.Struct, frozen=True):
     slots: int | None
     models: tuple[str, ...]
     has_daemon: bool
+    may_add_models: bool = False  # have them copied to this machine's Ollama
 
 
 class Forgot(msgspec.Struct, frozen=True):
@@ -106,3 +107,47 @@ class KeyRevoked(msgspec.Struct, frozen=True):
 
     name: str
     has_daemon: bool
+
+
+class PlannedPort(msgspec.Struct, frozen=True):
+    """What is to be done about the port of one kind of engine.
+
+    ``what``: take, repair (it was taken over, and is back), undo (one was broken off), release, none, cannot;
+    ``why`` says it in a sentence. ``changes``: every change of this machine, in order, a line each.
+    """
+
+    kind: str
+    usual: int
+    moved: int  # the engine's private port
+    what: str
+    why: str
+    owner: str | None = None  # who holds the usual port now
+    changes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # what a person has to agree to
+    notes: tuple[str, ...] = ()
+    needs_root: bool = False
+
+
+class MovedPort(msgspec.Struct, frozen=True):
+    """What came of it. ``problem``: why it failed, None if it did not."""
+
+    kind: str
+    problem: str | None
+    gap_s: float | None = None  # in which nobody was on the port; None: it was not tried
+    notes: tuple[str, ...] = ()
+
+
+class Takeover(msgspec.Struct, frozen=True):
+    """`pairproxy takeover`: what was planned, and what came of it; nothing of the second with --dry-run."""
+
+    is_dry_run: bool
+    planned: tuple[PlannedPort, ...]
+    moved: tuple[MovedPort, ...] = ()
+
+
+class Release(msgspec.Struct, frozen=True):
+    """`pairproxy release`: the same, the other way. Nothing planned: nothing was taken over."""
+
+    is_dry_run: bool
+    planned: tuple[PlannedPort, ...]
+    moved: tuple[MovedPort, ...] = ()

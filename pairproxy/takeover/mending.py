@@ -1,14 +1,15 @@
 """An engine that is back on its old port although it was taken over: an update or a reboot undid a step.
 
-The daemon's fronts notice it and ask here. Where no root is needed the recorded steps are done again; where it
-is, the sentence says what a person can do.
+The daemon's fronts notice it and ask here. Where no root is needed the recorded steps are done again; where
+it is, the sentence says what a person can do.
 """
 
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 from pairproxy.core.errors import PairproxyError
 from pairproxy.takeover import record
@@ -20,6 +21,7 @@ from pairproxy.takeover.running import Runner
 from pairproxy.takeover.system import this_machine
 from pairproxy.takeover.taking import redo
 
+LOOK_EVERY_S = 2.0  # the record is on disk, and a front asks as often as it steps
 EVERY_S = 60.0  # between two tries: an engine that is being updated is restarted by its installer, too
 MOST_TRIES = 3  # in a row; what did not help three times will not help, and each try restarts the engine
 
@@ -27,37 +29,64 @@ _log = logging.getLogger(__name__)
 
 
 class Mending:
-    """Mends takeovers of one home. ``now``: seconds of a monotonic clock."""
+    """Mends the takeovers of one home.
 
-    def __init__(self, home: Path, now: Callable[[], float], machine: Machine | None = None) -> None:
-        """``machine``: what the steps act through; None: this one, and sudo may not ask."""
-        self._home = home
-        self._now = now
+    ``now``: seconds of a monotonic clock. ``spawn``: starts a task of the daemon. ``take``: called with a
+    kind right before its engine is moved: its front is to have the port when it comes free. ``is_idle``:
+    whether the daemon itself has nothing running on the engine of a kind.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        now: Callable[[], float],
+        spawn: Callable[[str, Coroutine[Any, Any, Any]], object],
+        take: Callable[[str], object],
+        is_idle: Callable[[str], bool] = lambda kind: True,
+        machine: Machine | None = None,
+    ) -> None:
+        """``machine``: what the steps act through; None: this one, where sudo may not ask."""
+        self._home, self._now, self._spawn = home, now, spawn
+        self._take, self._is_idle = take, is_idle
         self._machine = machine or this_machine(Runner(may_ask=False))
+        self._looking: set[str] = set()
+        self._looked_at: dict[str, float] = {}
         self._tries: dict[str, int] = {}
         self._tried_at: dict[str, float] = {}
         self._said: dict[str, str] = {}
 
-    async def back(self, kind: str, take: Callable[[], object]) -> str:
-        """The engine of ``kind`` answers on its usual port. Returns the sentence about it for a person.
+    def back(self, kind: str) -> str:
+        """The engine of ``kind`` answers on its usual port: what is done about that, a sentence.
 
-        ``take`` is called right before steps are done: the front is to have the port when it comes free.
-        An empty sentence: this engine was not taken over. Never raises but for cancellation.
+        Empty: this engine was not taken over, or that is not known yet. Call it again while it is so.
         """
-        try:
-            taken = (await asyncio.to_thread(record.read, self._home)).of(kind)
-        except PairproxyError as error:
-            return self._say(kind, error.sentence)
-        if taken is None or not taken.is_done:
-            return ""
-        return self._say(kind, await self._mend(taken, take))
+        if (
+            kind not in self._looking
+            and self._now() - self._looked_at.get(kind, -LOOK_EVERY_S) >= LOOK_EVERY_S
+        ):
+            self._looking.add(kind)
+            self._spawn(f"mending {kind}", self._look(kind))
+        return self._said.get(kind, "")
 
     def well(self, kind: str) -> None:
         """The engine is where it belongs: the next time counts anew."""
         self._tries.pop(kind, None)
         self._said.pop(kind, None)
 
-    async def _mend(self, taken: Taken, take: Callable[[], object]) -> str:
+    async def _look(self, kind: str) -> None:
+        try:
+            taken = (await asyncio.to_thread(record.read, self._home)).of(kind)
+            sentence = "" if taken is None or not taken.is_done else await self._mend(taken)
+        except PairproxyError as error:
+            sentence = error.sentence
+        finally:
+            self._looked_at[kind] = self._now()
+            self._looking.discard(kind)
+        if sentence and self._said.get(kind) != sentence:
+            _log.warning("%s", sentence)
+        self._said[kind] = sentence
+
+    async def _mend(self, taken: Taken) -> str:
         what = (
             f"{name_of(taken.kind)} is back on port {taken.usual}: an update or a reboot undid the takeover."
         )
@@ -65,28 +94,21 @@ class Mending:
         if taken.needs_root and not self._machine.runner.is_root:
             return by_hand
         tries = self._tries.get(taken.kind, 0)
+        if self._now() - self._tried_at.get(taken.kind, -EVERY_S) < EVERY_S:
+            return f"{what} It was moved again just now."
         if tries >= MOST_TRIES:
             return by_hand
-        if self._now() - self._tried_at.get(taken.kind, -EVERY_S) < EVERY_S:
-            return f"{what} It is moved again within a minute."
-        if await asyncio.to_thread(clients_of, taken.usual, [os.getpid()]):
+        if not self._is_idle(taken.kind) or await asyncio.to_thread(clients_of, taken.usual, [os.getpid()]):
             return f"{what} It is moved again as soon as nobody uses it."
         self._tries[taken.kind], self._tried_at[taken.kind] = tries + 1, self._now()
-        take()
+        self._take(taken.kind)
         try:
             await asyncio.to_thread(self._redo, taken)
         except (PairproxyError, OSError) as error:
-            why = error.sentence if isinstance(error, PairproxyError) else str(error.strerror)
+            why = error.sentence if isinstance(error, PairproxyError) else f"{error.strerror}."
             return f"{what} Moving it again failed: {why} Run `pairproxy takeover`."
-        return f"{what} It was moved again."
+        return f"{what} It was moved again just now."
 
     def _redo(self, taken: Taken) -> None:
         with record.alone(self._home):
-            redo(self._home, taken, self._machine)
-
-    def _say(self, kind: str, sentence: str) -> str:
-        """Write it to the log, once as long as it stays the same."""
-        if self._said.get(kind) != sentence:
-            self._said[kind] = sentence
-            _log.warning("%s", sentence)
-        return sentence
+            redo(taken, self._machine)

@@ -36,6 +36,11 @@ class Restart(msgspec.Struct, frozen=True, tag="restart"):
             lines.append(f"wait until {self.executable} has ended ({self.gone_s:.0f} s at most)")
         return (*lines, f"run: {runner.shown(self.start, needs_root=self.needs_root)}")
 
+    def describe_undo(self, runner: Runner) -> tuple[str, ...]:
+        """What is run to undo it."""
+        stop, start = (runner.shown(one, needs_root=self.needs_root) for one in (self.stop, self.start_again))
+        return (f"run: {stop}", f"run: {start}")
+
     def do(self, machine: Machine) -> None:
         """Raises CommandFailed, StepFailed if it does not end, Stopped."""
         machine.runner.do(self.stop, needs_root=self.needs_root, timeout_s=self.timeout_s)

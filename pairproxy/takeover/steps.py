@@ -40,6 +40,13 @@ class WriteFile(msgspec.Struct, frozen=True, tag="write-file"):
         lines.append(f"{what} {self.path}{who} (mode {self.mode:04o}):")
         return (*lines, *(f"    {line}" for line in self.content.splitlines()))
 
+    def describe_undo(self, runner: Runner) -> tuple[str, ...]:
+        """What is put back."""
+        who = " as root" if self.needs_root else ""
+        what = "remove" if self.before is None else "put back as it was:"
+        lines = [f"remove the directory {one}{who}, if it is empty" for one in reversed(self.directories)]
+        return (f"{what} {self.path}{who}", *lines)
+
     def do(self, machine: Machine) -> None:
         """Raises StepFailed if somebody changed the file since, FileTrouble, CommandFailed."""
         path, now = Path(self.path), files.state_of(Path(self.path), machine.runner)
@@ -102,6 +109,12 @@ class Run(msgspec.Struct, frozen=True, tag="run"):
         """What is run."""
         return () if self.argv is None else (f"run: {runner.shown(self.argv, needs_root=self.needs_root)}",)
 
+    def describe_undo(self, runner: Runner) -> tuple[str, ...]:
+        """What is run to undo it."""
+        if self.undo_with is None:
+            return ()
+        return (f"run: {runner.shown(self.undo_with, needs_root=self.needs_root)}",)
+
     def do(self, machine: Machine) -> None:
         """Raises CommandFailed."""
         self._run(machine, self.argv, self.may_fail)
@@ -132,6 +145,12 @@ class SetVariable(msgspec.Struct, frozen=True, tag="set-variable"):
         """What is set."""
         old = "" if self.before is None else f" (it was {self.before[0]})"
         return (f"set your environment variable {self.name} to {self.value}{old}",)
+
+    def describe_undo(self, runner: Runner) -> tuple[str, ...]:
+        """What is put back."""
+        if self.before is None:
+            return (f"unset your environment variable {self.name}",)
+        return (f"set your environment variable {self.name} back to {self.before[0]}",)
 
     def do(self, machine: Machine) -> None:
         """Raises StepFailed if somebody changed it since."""
@@ -172,6 +191,10 @@ class WaitForEngine(msgspec.Struct, frozen=True, tag="wait-for-engine"):
         """What is waited for."""
         return (f"wait until the engine answers at 127.0.0.1:{self.port} ({self.timeout_s:.0f} s at most)",)
 
+    def describe_undo(self, runner: Runner) -> tuple[str, ...]:
+        """Nothing was changed."""
+        return ()
+
     def do(self, machine: Machine) -> None:
         """Raises StepFailed if it does not, Stopped."""
         if not until(lambda: answers(self.kind, self.port), self.timeout_s, machine):
@@ -193,6 +216,10 @@ class WaitForRefused(msgspec.Struct, frozen=True, tag="wait-for-refused"):
     def describe(self, runner: Runner) -> tuple[str, ...]:
         """What is waited for."""
         return (f"wait until port {self.port} is free ({self.timeout_s:.0f} s at most)",)
+
+    def describe_undo(self, runner: Runner) -> tuple[str, ...]:
+        """Nothing was changed."""
+        return ()
 
     def do(self, machine: Machine) -> None:
         """Raises StepFailed if it does not come free, Stopped."""

@@ -78,7 +78,7 @@ def release(home: Path, taken: Taken, machine: Machine, tell: Tell) -> Moved:
     return Moved(gap.total_s, tuple(notes))
 
 
-def redo(home: Path, taken: Taken, machine: Machine) -> None:
+def redo(taken: Taken, machine: Machine) -> None:
     """Do the steps of a finished takeover again. Raises SetupError of the one that failed; undoes nothing."""
     for step in taken.steps:
         step.do(machine)

@@ -15,6 +15,12 @@ DOCUMENTS = [
     commands.Forgot("ben", "N", False),
     commands.Offered("4821-9376", 120.0, ("10.0.0.7:4711",), True),
     commands.Paired("ben", "N", True, True, None, (), ("10.0.0.7",), False, True, True, None, None),
+    commands.Takeover(
+        False,
+        (commands.PlannedPort("ollama", 11434, 11534, "take", "Held.", "ollama (pid 7)", ("run: x",)),),
+        (commands.MovedPort("ollama", None, 1.5, ("A note.",)),),
+    ),
+    commands.Release(True, ()),
 ]
 
 

@@ -1,0 +1,101 @@
+"""What `takeover`, `release` and `up --takeover` share: options, a plan shown and agreed, what came of it."""
+
+import enum
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pairproxy.cli.options import plain
+from pairproxy.cli.printing import console, say
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pairproxy.api.commands import MovedPort, PlannedPort
+    from pairproxy.config import Settings
+
+
+class Kind(enum.StrEnum):
+    """Values of --kind: the engines that have a private port."""
+
+    OLLAMA = "ollama"
+    LMSTUDIO = "lmstudio"
+
+
+OfKind = Annotated[Kind | None, typer.Option(help="Only this engine. Default: both.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print exactly what would be changed, change nothing.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; what the plan says is agreed.")]
+Now = Annotated[bool, typer.Option("--now", help="Also while requests are in flight: they are broken off.")]
+
+NAMES = {"ollama": "Ollama", "lmstudio": "LM Studio"}
+
+
+def kinds_of(kind: Kind | None) -> tuple[str, ...]:
+    """Which engines are meant."""
+    return tuple(NAMES) if kind is None else (kind.value,)
+
+
+def show_plan(out: "Console", planned: Sequence["PlannedPort"]) -> None:
+    """Tell what is to be done, each change in the line in which it stands."""
+    for one in planned:
+        say(out, f"{NAMES.get(one.kind, one.kind)}: {plain(one.why)}")
+        for line in one.changes:
+            out.print(f"  {plain(line)}", markup=False, soft_wrap=True)
+        for text in one.notes:
+            say(out, f"  {plain(text)}", hang=0)
+        for text in one.warnings:
+            say(out, f"  {plain(text)}", hang=0, style="bold")
+
+
+def agreed(planned: Sequence["PlannedPort"], *, is_agreed: bool, question: str) -> None:
+    """Return if a person said yes to what was shown. Raises PairproxyError where nobody can be asked."""
+    from pairproxy.core.errors import PairproxyError
+
+    if is_agreed:
+        return
+    if not sys.stdin.isatty():
+        raise PairproxyError("Nothing was changed: nobody can be asked here. Run it again with --yes.")
+    root = " Some of it is done as root, through sudo." if any(one.needs_root for one in planned) else ""
+    typer.confirm(f"{question}{root}", abort=True, err=True)
+
+
+def tell_moved(out: "Console", moved: Sequence["MovedPort"], done: str) -> None:
+    """Tell what came of it. ``done``: what happened to an engine, a phrase."""
+    for one in moved:
+        name = NAMES.get(one.kind, one.kind)
+        if one.problem is not None:
+            say(out, f"{name}: {plain(one.problem)}")
+        elif one.gap_s is not None:
+            gap = (
+                f"Nobody was on the port for {one.gap_s:.2f} s."
+                if one.gap_s
+                else "The port was never closed."
+            )
+            say(out, f"{name} {done}. {gap}")
+        for note in one.notes:
+            say(out, f"  {plain(note)}", hang=0)
+
+
+def tell_progress(line: str) -> None:
+    """One step, on standard error: standard output has what came of it."""
+    typer.echo(f"  {plain(line)}", err=True)
+
+
+def settings_of(home: Path) -> "Settings":
+    """The settings of a home, as `up` would read them. Raises ConfigError."""
+    import os
+
+    from pairproxy.loading import load
+
+    usual = home / "config.toml"
+    return load(usual if usual.exists() else None, os.environ, {})
+
+
+def to(*, is_stderr: bool) -> "Console":
+    """Where text for a person goes: beside --json it must not stand in the document's place."""
+    return console(to_stderr=is_stderr)

@@ -1,0 +1,93 @@
+"""pairproxy takeover: move an engine off its port, so that its clients ask pairproxy without being told."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from pairproxy.cli.moving import DryRun, Now, OfKind, Yes
+from pairproxy.cli.options import Home, Json, home_or_default
+
+if TYPE_CHECKING:
+    from pairproxy.api.commands import MovedPort
+    from pairproxy.takeover.machine import Machine
+    from pairproxy.takeover.plan import Planned
+
+NO_DAEMON = (
+    "No daemon runs here, so nobody would answer on the port. Install it with `pairproxy service install`, "
+    "or run `pairproxy up --takeover`, which takes over and puts everything back when it ends."
+)
+
+
+def takeover(
+    kind: OfKind = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    now: Now = False,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Move Ollama or LM Studio to a private port of this machine, and have pairproxy answer on the usual one.
+
+    Programs keep pointing at localhost. Everything that is changed is shown first and written to an undo
+    record: `pairproxy release` puts it back. What fails is undone at once. Run it again to repair a takeover
+    that an update of the engine undid. Run it as yourself: what needs root goes through sudo.
+
+    Examples: `pairproxy takeover --dry-run`, `pairproxy takeover`, `pairproxy takeover --kind ollama --yes`.
+    """
+    from pairproxy.api.commands import Takeover
+    from pairproxy.cli import moving
+    from pairproxy.takeover import acting
+    from pairproxy.takeover.running import Runner
+    from pairproxy.takeover.stopping import Stop
+    from pairproxy.takeover.system import this_machine
+
+    directory, stop = home_or_default(home), Stop()
+    machine = this_machine(Runner(), stop.is_set)
+    plans = acting.look(directory, moving.settings_of(directory), machine, moving.kinds_of(kind))
+    shown = tuple(acting.shown(one, machine) for one in plans)
+    out = moving.to(is_stderr=as_json)
+    moving.show_plan(out, shown)
+    moved: tuple[MovedPort, ...] = ()
+    wanted = [one for one in plans if one.what in ("take", "repair", "undo")]
+    if wanted and not dry_run:
+        _need_daemon(directory)
+        asked = [one for one, plan in zip(shown, plans, strict=True) if plan in wanted]
+        moving.agreed(asked, is_agreed=yes, question="Do this?")
+        with stop.on_signals():
+            moved = tuple(_take(directory, one, machine, is_now=now) for one in wanted)
+        moving.tell_moved(out, moved, "was taken over: pairproxy answers on its port")
+    if as_json:
+        import msgspec
+
+        document = Takeover(dry_run, shown, moved)
+        typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+    if _has_failed(plans, moved):
+        raise typer.Exit(1)
+
+
+def _take(home: Path, one: "Planned", machine: "Machine", *, is_now: bool) -> "MovedPort":
+    from pairproxy.api.commands import MovedPort
+    from pairproxy.cli.moving import tell_progress
+    from pairproxy.takeover.acting import take_one
+
+    if machine.is_stopped():
+        return MovedPort(one.pair.kind, "Stopped before anything was changed.")
+    return take_one(home, one, machine, tell_progress, is_now=is_now, is_for_one_run=False)
+
+
+def _need_daemon(home: Path) -> None:
+    """Raise NoDaemon, with how to go on, if none answers."""
+    from pairproxy.api.client import NoDaemon, get_status
+
+    try:
+        get_status(home)
+    except NoDaemon:
+        raise NoDaemon(NO_DAEMON) from None
+
+
+def _has_failed(plans: "tuple[Planned, ...]", moved: "tuple[MovedPort, ...]") -> bool:
+    """Whether an engine could not be taken, or there was none at all: a script has to know."""
+    if any(one.problem is not None for one in moved) or any(one.what == "cannot" for one in plans):
+        return True
+    return not moved and not any(one.is_there or one.what != "none" for one in plans)
