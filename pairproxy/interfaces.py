@@ -38,7 +38,9 @@ class Engine(Endpoint, Protocol):
 
 STATE_PATH = "/pairproxy/state"
 CATALOGUE_PATH = "/pairproxy/catalogue"
-"""What nodes ask of each other's peer ports beside inference: peers asks for it, proxy answers."""
+MODELS_PATH = "/pairproxy/models/"
+"""What nodes ask of each other's peer ports beside inference: peers asks for it, proxy answers; what begins with the
+last one, replicating."""
 
 Tell = Callable[[Event], None]
 """How shells report what happened; the dispatcher's one entrance."""

@@ -31,7 +31,7 @@ from pairproxy.peers.restarting import restarting
 from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.forward import Route
 from pairproxy.proxy.listening import Keep, bind, port_of
-from pairproxy.proxy.peer_port import PeerPort
+from pairproxy.proxy.peer_port import PeerPort, ServeModels
 from pairproxy.proxy.server import Port
 from pairproxy.security import tls
 from pairproxy.security.identity import Identity
@@ -64,6 +64,8 @@ class Peering:
         self._discovery: Discovery | None = None
         self._following: dict[NodeId, asyncio.Task[Any]] = {}
         self._reading = asyncio.Lock()
+        self.models: ServeModels | None = None
+        """Who answers what peers ask of the models that lie here; set before port() is called."""
         self.peer_port: int | None = None
         """The port on which peers are heard; None while it is closed."""
         self._memory = AddressMemory(home, today)
@@ -97,6 +99,11 @@ class Peering:
         """Why mDNS does not work at present; None while it does, or is not wanted."""
         return self._discovery.problem if self._discovery else None
 
+    def may_add_models(self, node: NodeId) -> bool:
+        """Whether a peer may have models copied to this machine."""
+        record = self._trust.get(node)
+        return record is not None and record.may_use_me and record.may_add_models
+
     def port(
         self,
         route: Route,
@@ -115,6 +122,7 @@ class Peering:
             residency,
             catalogue,
             self._publisher.refusal,
+            self.models,
         )
         # Who was forgotten gets through the handshake as well, only to be told that it was.
         known = [one.certificate for one in self._trust.peers()]

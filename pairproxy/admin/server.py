@@ -20,12 +20,15 @@ from pairproxy.core.errors import BodyTooLarge, NotRemembered, PairproxyError
 from pairproxy.descriptors import LOOKING
 from pairproxy.proxy.body import read_body
 from pairproxy.proxy.gate import Gate
+from pairproxy.proxy.lines import tell_lines
 from pairproxy.proxy.server import Port
 
 T = TypeVar("T")
 
 Change = Callable[[bytes], Awaitable[object]]
-"""Does what a POST asks for: takes its body, returns the answer. Raises PairproxyError."""
+"""Does what a POST asks for: takes its body, returns the answer, or a proxy.lines.Telling for one in lines.
+
+Raises PairproxyError."""
 Page = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 """Answers GET and HEAD of a path of its own. Raises PairproxyError."""
 CONNECTIONS = 64  # at work at once, of all who look: sixteen watch, and a page asks for six things at a time
@@ -129,7 +132,8 @@ class AdminPort(Port):
         except BodyTooLarge:
             raise BodyTooLarge(f"A change may have up to {CHANGE_BYTES} bytes. Send less.") from None
         async with self._changing:  # two at a time could each undo a part of the other
-            return answer(await self._changes[request.path](body))
+            done = await self._changes[request.path](body)
+        return await tell_lines(request, done) if callable(done) else answer(done)
 
     async def _read(self, request: web.BaseRequest) -> web.StreamResponse:
         match request.path.split("/"):

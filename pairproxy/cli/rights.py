@@ -22,6 +22,14 @@ IMayUse = Annotated[
     bool | None,
     typer.Option("--i-may-use/--i-may-not-use", help="Whether this machine uses it.", show_default=False),
 ]
+MayAddModels = Annotated[
+    bool | None,
+    typer.Option(
+        "--may-add-models/--may-not-add-models",
+        help="Whether it may have models copied to the Ollama of this machine, with `pairproxy replicate`.",
+        show_default=False,
+    ),
+]
 AnySlots = Annotated[bool, typer.Option("--any-slots", help="As many as peers.max_slots says, or all.")]
 AllModels = Annotated[bool, typer.Option("--all-models", help="It may use every model here.")]
 
@@ -30,6 +38,7 @@ def rights(
     peer: Peer,
     may_use_me: MayUseMe = None,
     i_may_use: IMayUse = None,
+    may_add_models: MayAddModels = None,
     slots: Slots = None,
     any_slots: AnySlots = False,
     models: Models = None,
@@ -56,6 +65,8 @@ def rights(
         changes["may_use_me"] = may_use_me
     if i_may_use is not None:
         changes["i_may_use"] = i_may_use
+    if may_add_models is not None:
+        changes["may_add_models"] = may_add_models
     if slots is not None or any_slots:
         changes["slots"] = slots
     if models or all_models:
@@ -75,9 +86,12 @@ def _say(record: "PeerRecord", has_daemon: bool, as_json: bool) -> None:
             record.slots,
             record.models,
             has_daemon,
+            record.may_add_models,
         )
         typer.echo(msgspec.json.encode(found).decode())
         return
     allowed = share(record.may_use_me, record.slots, record.models)
     typer.echo(f"{named(record)} may use this machine: {allowed}")
+    if record.may_add_models:
+        typer.echo(f"{named(record)} may add models to this machine: {'yes' if record.may_use_me else 'no'}")
     typer.echo(f"This machine may use {plain(record.name)}: {'yes' if record.i_may_use else 'no'}")

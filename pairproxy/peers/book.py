@@ -65,6 +65,10 @@ class PeerBook:
         """Every paired peer."""
         return tuple(self._links.values())
 
+    def link(self, node: NodeId) -> PeerLink | None:
+        """That of a paired peer; None where this node does not use it."""
+        return self._links.get(node)
+
     @property
     def unpaired(self) -> dict[str, str]:
         """Nodes that were announced lately and are not paired: short id -> address, or what is wrong."""

@@ -34,7 +34,7 @@ from pairproxy.core.models import Dialect, EngineId, NodeId, Place, Request, Req
 from pairproxy.core.residency import Residency
 from pairproxy.descriptors import LOCAL
 from pairproxy.dispatcher import Dispatcher
-from pairproxy.interfaces import CATALOGUE_PATH, STATE_PATH
+from pairproxy.interfaces import CATALOGUE_PATH, MODELS_PATH, STATE_PATH
 from pairproxy.proxy import headers
 from pairproxy.proxy.body import read_body
 from pairproxy.proxy.catalogue import Catalogue
@@ -49,6 +49,8 @@ PeerOf = Callable[[bytes], NodeId | None]
 """The paired node that a certificate (DER) belongs to, now. Raises NotAllowed where it is known why not."""
 SendState = Callable[[web.BaseRequest, NodeId], Awaitable[web.StreamResponse]]
 """Answers GET STATE_PATH with a stream of state documents (peers.exchange)."""
+ServeModels = Callable[[web.BaseRequest, NodeId], Awaitable[web.StreamResponse]]
+"""Answers what a peer asks of the models that lie here (replicating.node). Raises PairproxyError."""
 
 
 HELD_BODIES = 4  # of the largest size that a peer's requests may hold in memory; honest ones are small
@@ -88,6 +90,7 @@ class PeerPort(Port):
         residency: Residency,
         catalogue: Catalogue,
         refusal: Callable[[NodeId], bytes],
+        models: ServeModels | None = None,
     ) -> None:
         super().__init__(self._handle, limits, most=limits.peer_connections, kept=LOCAL)
         self._dispatcher = dispatcher
@@ -101,6 +104,7 @@ class PeerPort(Port):
         self._residency = residency
         self._catalogue = catalogue
         self._refusal = refusal
+        self._models = models
         self._open: dict[NodeId, int] = {}
         self._held: dict[NodeId, int] = {}  # bytes of bodies
         self._serving: dict[str, _Serving] = {}  # by request, whatever its attempt
@@ -153,6 +157,8 @@ class PeerPort(Port):
         self.refuse_a_crowd(request)
         if request.method == "GET" and request.raw_path == CATALOGUE_PATH:
             return web.Response(body=self._catalogue.own(peer), content_type="application/json")
+        if request.raw_path.startswith(MODELS_PATH) and self._models is not None:
+            return await self._models(request, peer)
         if request.method == "POST" and routes.path_of(request.raw_path) == "/api/show":
             await self._catalogue.show.to_peer(request, peer, self._authority_of, downstream)
             return downstream.written()

@@ -1,0 +1,83 @@
+"""What a model consists of: the list of its blobs, as a peer told it or as it lies on disk."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from pairproxy.core.errors import CopyFailed
+
+MANIFEST_BYTES = 1024 * 1024  # of one with thousands of blobs; most are 1 kB
+MOST_BLOBS = 4096  # models kept as single tensors have up to two thousand
+MOST_BYTES = 4 * 1024**4  # of one model; the largest that is published has half of it
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+_TYPE = re.compile(
+    r"application/vnd\.(ollama\.image\.[a-z0-9.+-]{1,64}|docker\.container\.image\.v1\+json)", re.ASCII
+)
+_TENSOR = "application/vnd.ollama.image.tensor"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """``content``: the bytes of the file. ``sizes``: digest -> bytes, each blob once, in the file's order."""
+
+    content: bytes
+    sizes: dict[str, int]
+    is_tensors: bool
+    """Its weights are many blobs; Ollama pulls such a model in another way."""
+
+    @property
+    def digest(self) -> str:
+        """64 hexadecimal digits, as Ollama lists the model."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def total_bytes(self) -> int:
+        """Of all blobs."""
+        return sum(self.sizes.values())
+
+
+def read_manifest(content: bytes) -> Manifest:
+    """Take a manifest apart. Raises CopyFailed for one that is too large, or is none of Ollama's."""
+    if len(content) > MANIFEST_BYTES:
+        raise CopyFailed(f"The list of this model's parts is longer than {MANIFEST_BYTES} bytes: not copied.")
+    try:
+        found = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise _none() from None
+    if not isinstance(found, dict) or not isinstance(found.get("layers"), list):
+        raise _none()
+    entries = [*found["layers"], *([found["config"]] if found.get("config") else [])]
+    if not 0 < len(entries) <= MOST_BLOBS:
+        raise CopyFailed(f"This model has none, or more than {MOST_BLOBS} parts: not copied.")
+    sizes: dict[str, int] = {}
+    for entry in entries:
+        digest, size = _blob(entry)
+        if sizes.setdefault(digest, size) != size:
+            raise _none()
+    if sum(sizes.values()) > MOST_BYTES:
+        raise CopyFailed("This model says that it is larger than any there is: not copied.")
+    return Manifest(content, sizes, any(entry["mediaType"] == _TENSOR for entry in entries))
+
+
+def _blob(entry: Any) -> tuple[str, int]:
+    if not isinstance(entry, dict):
+        raise _none()
+    kind, digest, size = entry.get("mediaType"), entry.get("digest"), entry.get("size")
+    if not isinstance(kind, str) or not _TYPE.fullmatch(kind) or "urls" in entry:
+        raise CopyFailed(
+            "A part of this model is of a kind that is not copied, or lies elsewhere: not copied."
+        )
+    if not isinstance(digest, str) or not DIGEST.fullmatch(digest):
+        raise _none()
+    if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MOST_BYTES:
+        raise _none()
+    return digest, size
+
+
+def _none() -> CopyFailed:
+    return CopyFailed(
+        "The list of this model's parts is not one of Ollama's: not copied. `ollama pull` it instead."
+    )
