@@ -1,0 +1,91 @@
+"""Client ports: who has them, what stands beside them, and what was moved to make room."""
+
+from collections.abc import Iterator
+
+from pairproxy.api.diagnosis import Finding
+from pairproxy.doctor.facts import Facts, Listener, Unknown
+
+TWINS = {"127.0.0.1": "::1", "localhost": "::1", "::1": "127.0.0.1"}
+
+
+def are_ours(facts: Facts) -> Iterator[Finding]:
+    """What the daemon says of its client ports."""
+    ports = () if isinstance(facts.status, Unknown) else facts.status.ports
+    for one in ports:
+        about = f"port {one.port}"
+        if one.state == "held":
+            holder = f" ({one.holder})" if one.holder else ""
+            yield Finding(
+                "port-held",
+                "problem",
+                f"Port {one.port} is held by another program{holder}, so what clients send there is not "
+                "distributed.",
+                f"If that is the engine itself: `pairproxy takeover`. {one.why}".strip(),
+                about,
+            )
+        elif one.state == "closed":
+            yield Finding(
+                "port-closed",
+                "problem",
+                f"Port {one.port} is closed, for no node can serve: clients are refused. {one.why}".strip(),
+                "Start the engine, or see `pairproxy status` for why the peers do not serve.",
+                about,
+            )
+        elif one.state == "given":
+            yield Finding(
+                "port-given",
+                "note",
+                f"Port {one.port} is left to the engine, as was asked: what comes there is not distributed.",
+                "Have it back with `pairproxy takeover`.",
+                about,
+            )
+
+
+def have_no_stranger_beside(facts: Facts) -> Iterator[Finding]:
+    """Another program at the other loopback address of a client port: `localhost` may lead there."""
+    if facts.daemon is None or isinstance(facts.listeners, Unknown) or isinstance(facts.status, Unknown):
+        return
+    for engine, port in facts.daemon.client_ports.items():
+        twin = TWINS.get(facts.daemon.client_hosts.get(engine, "127.0.0.1"))
+        for one in facts.listeners:
+            if one.port == port and one.host == twin and one.pid != facts.daemon.pid:
+                yield Finding(
+                    "port-shared",
+                    "problem",
+                    f"Port {port} of {twin} belongs to {_who(one)}: programs that call localhost may reach "
+                    "that one in place of pairproxy, prompts included.",
+                    f"Stop that program if it is not meant to be there, or have yours call 127.0.0.1:{port}.",
+                    f"port {port}",
+                )
+                break
+
+
+def _who(one: Listener) -> str:
+    name = one.name or "a program"
+    return f"{name} (pid {one.pid})" if one.pid is not None else f"{name} of another user"
+
+
+def takeover_holds(facts: Facts) -> Iterator[Finding]:
+    """An undo record against what is there now."""
+    if isinstance(facts.moved, Unknown):
+        yield Finding("takeover-unreadable", "problem", facts.moved.why, "", "takeover.json")
+        return
+    for one in facts.moved:
+        if not one.is_whole:
+            yield Finding(
+                "takeover-half",
+                "problem",
+                f"Moving {one.kind} off port {one.usual} was interrupted, and what was changed still stands.",
+                "Put everything back with `pairproxy release`, then try `pairproxy takeover` again.",
+                one.kind,
+            )
+        elif facts.daemon is None or isinstance(facts.status, Unknown):
+            yield Finding(
+                "takeover-without-daemon",
+                "problem",
+                f"{one.kind} was moved to port {one.moved}, and no daemon stands at port {one.usual}: its "
+                "clients are refused.",
+                "Start the daemon with `pairproxy up` (for good: `pairproxy service install`), or put the "
+                "engine back with `pairproxy release`.",
+                one.kind,
+            )
