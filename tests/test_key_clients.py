@@ -1,0 +1,137 @@
+"""A daemon with [clients]: its port opens with the first key, closes with the last; nothing tells a key."""
+
+import contextlib
+import http.client
+import json
+import socket
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairproxy.api.client import DAEMON_FILE
+from pairproxy.config import ClientSettings, Settings
+from pairproxy.core.errors import ConfigError
+from pairproxy.core.models import NodeId
+from pairproxy.key_clients import KeyClients
+from tests.support.command import here
+from tests.support.daemons import Daemons, Node, settings, until
+from tests.support.keyed import trusting
+from tests.support.telling import told_by
+
+
+def made(node: Node, *more: str) -> str:
+    """A new key, by the command."""
+    done = here("keys", "add", *more, "--home", node.home)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def asked(node: Node, key: str, path: str = "/v1/models", body: Any = None) -> tuple[int, bytes]:
+    """What the key port answers to a client that was given the certificate."""
+    port = node.file.key_port
+    assert port is not None
+    connection = http.client.HTTPSConnection("localhost", port, timeout=20, context=trusting(node.home))
+    try:
+        sent = None if body is None else json.dumps(body)
+        connection.request("GET" if body is None else "POST", path, sent, {"Authorization": f"Bearer {key}"})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def with_clients(**more: Any) -> str:
+    """A config.toml of a daemon that has such a port."""
+    return settings(clients={"listen": "127.0.0.1:0"} | more)
+
+
+def test_the_port_lives_as_long_as_there_is_a_key(tmp_path: Path) -> None:
+    """Closed, and said; open with the first key at once; closed with the last; open in the next life."""
+    with Daemons(tmp_path) as daemons:
+        daemons.home("anna", with_clients(names=["box.example.org"]))
+        (anna,) = daemons.start("anna")
+        assert anna.file.key_port is None
+        until(lambda: "the port stays closed" in anna.log, "the log says that there is no key")
+        key = made(anna, "ci")
+        status, body = asked(anna, key)
+        assert (status, json.loads(body)["data"][0]["id"]) == (200, "paced:1b")
+        port = anna.file.key_port
+        done = here("keys", "revoke", "ci", "--home", anna.home)
+        assert done.stdout == "Revoked ci. Who shows it is cut off.\n"
+        assert anna.file.key_port is None
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port or 0), 5).close()
+        key = made(anna, "web")
+        assert anna.stop() == 0
+        (again,) = daemons.start("anna")
+        assert asked(again, key)[0] == 200
+        assert "clients with a key on 127.0.0.1:" in again.log
+
+
+def test_no_word_of_a_key_is_kept_or_told(tmp_path: Path) -> None:
+    """Right or wrong, wherever it was shown: not in the home, the log, the faces, the history."""
+    with Daemons(tmp_path) as daemons:
+        daemons.home("anna", with_clients() + '[log]\nlevel = "debug"\n')
+        (anna,) = daemons.start("anna")
+        key = made(anna, "ci")
+        wrong = "ppk_canary" + key[10:]
+        chat = {"model": "paced:1b", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 3}
+        assert asked(anna, key, "/v1/chat/completions", chat)[0] == 200
+        assert asked(anna, wrong, "/v1/chat/completions", chat)[0] == 401
+        assert asked(anna, key, f"/v1/models/{key}")[0] == 404
+        until(lambda: anna.report().records, "the request is recorded", 5.0)
+        told = dict(told_by(anna))
+        anna.stop()
+        with contextlib.closing(sqlite3.connect(anna.home / "history.db")) as history:
+            assert history.execute("SELECT DISTINCT client FROM requests").fetchall() == [("key:ci",)]
+        places = {"log": anna.log.encode()} | {path: text.encode() for path, text in told.items()}
+        places |= {file.name: file.read_bytes() for file in anna.home.rglob("*") if file.is_file()}
+        assert {name for name, text in places.items() if key.encode() in text or b"canary" in text} == set()
+
+
+def test_a_key_is_told_even_if_its_port_cannot_be_had(tmp_path: Path) -> None:
+    """It is kept by then, and nobody could read it again; the sentence says who has the port."""
+    with Daemons(tmp_path) as daemons, socket.create_server(("127.0.0.1", 0)) as held:
+        daemons.home("anna", with_clients(listen=f"127.0.0.1:{held.getsockname()[1]}"))
+        (anna,) = daemons.start("anna")
+        done = here("keys", "add", "ci", "--home", anna.home)
+        assert (done.returncode, done.stdout[:4]) == (1, "ppk_")
+        assert "is taken by" in done.stderr
+        assert "clients.listen" in done.stderr
+        anna.stop()
+        failed = daemons.launch("anna")
+        failed.is_expected_to_fail = True
+        assert failed.wait() == 1
+        assert "clients.listen" in failed.log
+
+
+def test_without_clients_listen_a_key_opens_nothing_and_says_so(tmp_path: Path) -> None:
+    """Off by default."""
+    with Daemons(tmp_path) as daemons:
+        daemons.home("anna", settings())
+        (anna,) = daemons.start("anna")
+        done = here("keys", "add", "ci", "--home", anna.home)
+        assert (done.returncode, done.stdout[:4]) == (0, "ppk_")
+        assert "set clients.listen in config.toml" in " ".join(done.stderr.split())
+        assert anna.file.key_port is None
+
+
+def test_a_damaged_file_of_keys_refuses_the_start(tmp_path: Path) -> None:
+    """Nobody is let in by guesswork, and nothing is thrown away."""
+    with Daemons(tmp_path) as daemons:
+        home = daemons.home("anna", with_clients())
+        (home / "client_keys.json").write_text("{")
+        (home / "client_keys.json").chmod(0o600)
+        node = daemons.launch("anna")
+        node.is_expected_to_fail = True
+        assert node.wait() == 1
+        assert "client_keys.json is damaged" in node.log
+        assert not (home / DAEMON_FILE).exists()
+
+
+def test_a_name_that_is_none_refuses_the_start(tmp_path: Path) -> None:
+    """With the setting."""
+    with pytest.raises(ConfigError, match=r"clients\.names"):
+        KeyClients(Settings(clients=ClientSettings("127.0.0.1:0", ("a b",))), tmp_path, NodeId("n"))
