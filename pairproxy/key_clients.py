@@ -31,7 +31,7 @@ from pairproxy.security.client_tls import key_port_context, show
 
 _log = logging.getLogger(__name__)
 
-LOOK_S = 30.0  # between looks at this machine's addresses and the certificate's dates
+LOOK_S = 10.0  # between looks at this machine's addresses and the certificate's dates
 OnChange = Callable[[str, int | None], None]
 """Hears where the port is open: host, port; None: closed."""
 
