@@ -22,7 +22,7 @@ def curl(host: Host, pem: Path, address: str, key: str, *more: str) -> str:
 
 @pytest.mark.slow
 def test_a_machine_without_pairproxy_needs_a_file_and_a_key(network: Network, tmp_path: Path) -> None:
-    """By the machine's address, also when that is another one a minute later; without them it gets nothing."""
+    """By the machine's address, also when that is another a minute later; without them it gets nothing."""
     daemons = network("anna", "ben")
     daemons.home("anna", lan_settings(clients={"listen": f"0.0.0.0:{PORT}"}))
     (anna,) = daemons.begin("anna")
