@@ -98,7 +98,8 @@ class Mending:
             return f"{what} It was moved again just now."
         if tries >= MOST_TRIES:
             return by_hand
-        if not self._is_idle(taken.kind) or await asyncio.to_thread(clients_of, taken.usual, [os.getpid()]):
+        clients = await asyncio.to_thread(clients_of, taken.usual, [os.getpid()])
+        if clients or not self._is_idle(taken.kind):
             return f"{what} It is moved again as soon as nobody uses it."
         self._tries[taken.kind], self._tried_at[taken.kind] = tries + 1, self._now()
         self._take(taken.kind)
