@@ -18,17 +18,17 @@ LOOK_S = 0.5  # between two looks at what still runs; a person waits for it, and
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
     """``90s``, ``30m``, ``2h``, ``1h30m``, ``7d``. Raises BadParameter for anything else."""
     from pairproxy.api.offering import LONGEST_DRAIN_S
 
     parts = re.findall(r"(\d{1,9})([smhd])", text.strip().lower())
     if not parts or "".join(map("".join, parts)) != text.strip().lower():
         raise typer.BadParameter(f"{text!r} is no time: write 90s, 30m, 2h, 1h30m or 7d.")
-    seconds = float(sum(int(count) * _UNITS[unit] for count, unit in parts))
-    if not 0 < seconds <= LONGEST_DRAIN_S:
+    found = float(sum(int(count) * _UNITS[unit] for count, unit in parts))
+    if not 0 < found <= LONGEST_DRAIN_S:
         raise typer.BadParameter("Between one second and a year, please; leave --for out to drain for good.")
-    return seconds
+    return found
 
 
 For = Annotated[
@@ -51,8 +51,9 @@ def drain(lasts: For = None, wait: Wait = False, home: Home = None, as_json: Jso
     from pairproxy.api.client import drain_wish
     from pairproxy.api.offering import DrainWish
 
+    wish = DrainWish("drain", None if lasts is None else seconds(lasts))
     directory = home_or_default(home)
-    answer = drain_wish(directory, DrainWish("drain", None if lasts is None else _seconds(lasts)))
+    answer = drain_wish(directory, wish)
     if wait and answer.offer.guests:
         answer = _waited(directory, answer)
     if as_json:

@@ -61,6 +61,8 @@ class Offering:
         at_work: Callable[[], tuple[int, int]],
         now: Callable[[], float],
         wall: Callable[[], float],
+        look_s: float = LOOK_S,
+        battery_s: float = BATTERY_S,
     ) -> None:
         """``tell`` hears why slots are withheld ("": they are not), on each change.
 
@@ -75,6 +77,8 @@ class Offering:
         self._at_work = at_work
         self._now = now
         self._wall = wall
+        self._look_s = look_s
+        self._battery_s = battery_s
         self._drained: Drained | None = None
         self._battery: bool | None = None
         self._presence: Presence | None = None
@@ -165,11 +169,11 @@ class Offering:
         is_plugged = self._battery is not True or self._settings.on_battery
         if self._drained is None and self._settings.share == "idle" and is_plugged:
             await self._look_at_use()
-            return LOOK_S
+            return self._look_s
         if self._presence is not None:
             self._presence = None
             await asyncio.to_thread(self._machine.rest)
-        return None if self._battery is None else BATTERY_S
+        return None if self._battery is None else self._battery_s
 
     async def _look_at_use(self) -> None:
         if self._presence is None:

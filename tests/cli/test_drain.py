@@ -1,21 +1,21 @@
-"""`pairproxy drain` against two real daemons."""
+"""`pairproxy drain` and `resume` against real daemons."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import typer
 
-from pairproxy.cli import drain
+from pairproxy.cli.drain import seconds
 from tests.support.asking import Asker
 from tests.support.command import here, sentence
 from tests.support.daemons import Daemons, Node, settings, until
-
-SLOW, FAST = {"decode": 10.0}, {"decode": 400.0}
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def daemons(tmp_path: Path) -> Iterator[Daemons]:
 
 
 def slow_and_fast(daemons: Daemons, decode: float = 400.0) -> tuple[Node, Node]:
-    """Daemon A is slow, its peer B is fast."""
-    daemons.home("A", settings(paced=SLOW))
+    """Daemon A is slow, its peer B is faster."""
+    daemons.home("A", settings(paced={"decode": 10.0}))
     daemons.home("B", settings(paced={"decode": decode}))
     daemons.pair("A", "B")
     a, b = daemons.start("A", "B")
@@ -35,29 +35,123 @@ def slow_and_fast(daemons: Daemons, decode: float = 400.0) -> tuple[Node, Node]:
     return a, b
 
 
-def of_peer(node: Node, name: str) -> str:
-    """Why a peer offers nothing, as a node knows it."""
-    return next(one.withheld for one in node.status().nodes if one.name == name)
+def served_by(node: Node) -> str:
+    """The node that serves a request at one."""
+    return Asker(node.port).ask(tokens=2).headers["x-pairproxy-node"]
 
 
 def test_a_drained_node_serves_its_own_and_its_peer_goes_elsewhere(daemons: Daemons) -> None:
     """Until resume; also over a restart. Its peer knows why."""
     a, b = slow_and_fast(daemons)
-    assert Asker(a.port).ask(tokens=2).headers["x-pairproxy-node"] == "B"
+    assert served_by(a) == b.id
     done = here("drain", "--home", b.home)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[:2] == [
-        "Drained: other machines get no slot here.", "Nothing of theirs runs here."
-    ]  # fmt: skip
-    until(lambda: of_peer(a, "B") == "drained", "A hears of it")
-    assert Asker(a.port).ask(tokens=2).headers["x-pairproxy-node"] == "A"
-    assert Asker(b.port).ask(tokens=2).headers["x-pairproxy-node"] == "B"
-    daemons.stop("B")
+        "Drained: other machines get no slot here.",
+        "Nothing of theirs runs here.",
+    ]
+    until(lambda: a.view_of(b).withheld == "drained", "A hears of it")
+    assert served_by(a) == a.id
+    assert served_by(b) == b.id
+    assert b.stop() == 0
     (b,) = daemons.start("B")
-    daemons.until_connected()
+    daemons.until_connected(a, b)
     assert b.status().offer.withheld == "drained", "a restart does not undo what a person wanted"
+    assert a.view_of(b).withheld == "drained"
     done = here("resume", "--home", b.home)
     assert (done.returncode, done.stdout) == (0, "Other machines get slots here again.\n")
-    until(lambda: of_peer(a, "B") == "", "A hears of it")
-    assert Asker(a.port).ask(tokens=2).headers["x-pairproxy-node"] == "B"
+    until(lambda: a.view_of(b).withheld == "", "A hears of it")
+    assert served_by(a) == b.id
     assert not (b.home / "drained.json").exists()
+
+
+@pytest.mark.slow
+def test_to_wait_is_to_see_the_work_of_others_end(daemons: Daemons) -> None:
+    """It is finished whole, with progress, and the command returns when nothing of it runs."""
+    a, b = slow_and_fast(daemons, decode=40.0)
+    reply = Asker(a.port).start("go on", tokens=40)
+    until(lambda: b.status().offer.guests, "it runs at B")
+    done = here("drain", "--wait", "--home", b.home)
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == ["1 request of other machines left"]
+    assert "Nothing of theirs runs here." in done.stdout
+    assert b.status().offer.guests == 0
+    got = reply.result()
+    assert (got.is_whole, len(got.lines())) == (True, 41)
+
+
+@pytest.mark.slow
+def test_who_stops_waiting_leaves_the_node_drained(daemons: Daemons) -> None:
+    """Ctrl-C ends the command, not what it did; and without --wait it says how much is left."""
+    a, b = slow_and_fast(daemons, decode=20.0)
+    reply = Asker(a.port).start("go on", tokens=60)
+    until(lambda: b.status().offer.guests, "it runs at B")
+    line = [sys.executable, "-m", "pairproxy", "drain", "--wait", "--home", str(b.home)]
+    waiting = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert waiting.stderr is not None
+    assert waiting.stderr.readline() == "1 request of other machines left\n"
+    waiting.send_signal(signal.SIGINT)
+    _, said = waiting.communicate(timeout=20)
+    assert (waiting.returncode, "Traceback" in said) == (130, False), said
+    assert b.status().offer.withheld == "drained"
+    assert "1 request of theirs still runs." in here("drain", "--home", b.home).stdout
+    assert reply.result().is_whole
+
+
+@pytest.mark.slow
+def test_a_drain_for_a_time_says_until_when_and_ends(daemons: Daemons) -> None:
+    """As text and as JSON."""
+    daemons.home("B", settings())
+    (b,) = daemons.start("B")
+    done = here("drain", "--for", "2h", "--home", b.home)
+    assert re.match(r"Drained: other machines get no slot here until [\d-]{10} \d\d:\d\d\.\n", done.stdout)
+    told = json.loads(here("drain", "--for", "1s", "--home", b.home, "--json").stdout)
+    assert (told["node"], told["offer"]["withheld"], told["offer"]["guests"]) == (b.id, "drained", 0)
+    assert told["offer"]["until_unix"] - time.time() <= 1.0
+    until(lambda: b.status().offer.withheld == "", "it is over")
+    again = json.loads(here("resume", "--home", b.home, "--json").stdout)
+    assert again["offer"]["withheld"] == "", "to resume what is not drained is no fault"
+
+
+def test_resume_says_what_still_withholds_the_slots(daemons: Daemons) -> None:
+    """peers.share is "never", say; a reload changes that at once."""
+    daemons.home("B", settings(peers={"share": "never"}))
+    (b,) = daemons.start("B")
+    done = here("resume", "--home", b.home)
+    assert done.returncode == 0
+    assert done.stdout.startswith("Not drained, but other machines still get no slot here. peers.share is")
+    config = b.home / "config.toml"
+    config.write_text(config.read_text().replace('"never"', '"always"'))
+    assert here("reload", "--home", b.home).stdout == "In force now: peers.share\n"
+    assert b.status().offer.withheld == ""
+
+
+@pytest.mark.parametrize("command", [("drain",), ("drain", "--wait"), ("drain", "--for", "2h"), ("resume",)])
+def test_without_a_daemon_nothing_is_done(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """Exit status 3, and how to start one."""
+    done = here(*command, "--home", tmp_path)
+    assert done.returncode == 3
+    assert "pairproxy up" in sentence(done)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("text", ["", "2", "h", "-1h", "2 hours", "1.5h", "0s", "2h later", "367d", "9" * 12])
+def test_a_time_that_is_none_is_wrong_usage(text: str) -> None:
+    """A number without a unit, a sign, a fraction; and more than a year."""
+    with pytest.raises(typer.BadParameter):
+        seconds(text)
+
+
+def test_wrong_usage_is_told_before_a_daemon_is_asked(tmp_path: Path) -> None:
+    """Exit status 2, with what can be written."""
+    done = here("drain", "--for", "soon", "--home", tmp_path)
+    assert done.returncode == 2
+    assert "2h" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("90s", 90.0), ("30m", 1800.0), ("2h", 7200.0), ("1h30m", 5400.0), (" 7D ", 604800.0)]
+)
+def test_times_are_written_as_people_write_them(text: str, found: float) -> None:
+    """Days to seconds."""
+    assert seconds(text) == found
