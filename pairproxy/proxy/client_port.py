@@ -7,7 +7,7 @@
 """
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
@@ -20,6 +20,7 @@ from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
 from pairproxy.core.errors import PairproxyError, ReplyTruncated, Unreachable, UpstreamError
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Request, RequestId
+from pairproxy.descriptors import LAST
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.proxy import cors, headers
 from pairproxy.proxy.body import once, read_body, say_continue, stream_body
@@ -32,7 +33,7 @@ from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.server import Port
 from pairproxy.proxy.tunnel import is_websocket, tunnel, upgrading
 from pairproxy.proxy.unloading import Unloading
-from pairproxy.upstreams import Outgoing, Upstream
+from pairproxy.upstreams import Outgoing, Reply, Upstream
 
 _NAME_LENGTH = 64
 _OLD_CLIENT = "its client cannot read what a peer sends"
@@ -52,9 +53,18 @@ class ClientPort(Port):
         unloading: Unloading,
         kind: str = "ollama",
         catalogue: Catalogue | None = None,
+        *,
+        most: int | None = None,
+        kept: int = LAST,
+        waits_for_half_closed: bool = True,
     ) -> None:
-        """``kind`` of the engine, whose rules for web pages hold here (cors); no ``catalogue``: its lists."""
-        super().__init__(self._handle, limits, waits_for_half_closed=True)
+        """``kind`` of the engine, whose rules for web pages hold here (cors); no ``catalogue``: its lists.
+
+        ``most``, ``kept``, ``waits_for_half_closed``: see Port.
+        """
+        super().__init__(
+            self._handle, limits, most=most, kept=kept, waits_for_half_closed=waits_for_half_closed
+        )
         self._own = own
         self._engine = engine
         self._dispatcher = dispatcher
@@ -65,12 +75,20 @@ class ClientPort(Port):
         self._kind = kind
         self._rules = cors.rules_for(kind)
         self._catalogue = catalogue
+        self.until_ready: Callable[[], Awaitable[None]] | None = None
+        """Waited for, a bounded time, before a request is looked at: the engine is just moving."""
+
+    def stand_for(self, engine: EngineId, kind: str) -> None:
+        """From now on this is the port of another engine of this node."""
+        self._engine, self._kind, self._rules = engine, kind, cors.rules_for(kind)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         downstream = Downstream(request, self._limits.client_stall_s)
         words = routes.dialect_of(request.raw_path)
         try:
             is_for_engine = self._check(request, downstream)
+            if self.until_ready is not None:
+                await self.until_ready()
             dialect = routes.inference_dialect(request.method, request.raw_path)
             if is_for_engine:
                 await self._pass_through(request, downstream)
@@ -100,7 +118,7 @@ class ClientPort(Port):
             hosts = ["localhost"]  # HTTP/1.0 needs none, and no browser speaks it
         origins, site = fields.getall("Origin", []), fields.get("Sec-Fetch-Site")
         asks_engine = self._rules is cors.Rules.RELAYED and not is_websocket(request)
-        if self._gate.check(hosts, origins, site, can_engine_judge=asks_engine):
+        if self._gate.check(hosts, origins, site, can_engine_judge=asks_engine, knows_containers=True):
             return True  # and no word to the page from us
         page = _page(request)
         if page is not None and self._rules is not cors.Rules.KEPT:
@@ -193,15 +211,25 @@ class ClientPort(Port):
         """Unload a model here and wherever we had it loaded: beside the slots, as engines do it."""
         told = request.raw_path, request.raw_headers, body
         places = self._unloading.tell_peers(model, *told)
-        reply = await self._own_upstream().send(self._to_engine(request, body))
-        if reply.status == 404 and places:  # the catalogue showed a model that only peers have
+        reply: Reply | None = None
+        try:
+            reply = await self._own_upstream().send(self._to_engine(request, body))
+        except Unreachable:
+            if not places:
+                raise
+        if (reply is None or reply.status == 404) and places:  # a model that only peers have
             with suppress(UpstreamError):
                 answer = await self._unloading.ask(places[0], *told)
-                if answer.status == 200:
-                    reply.abandon()
+                if answer.status == 200 or reply is None:
+                    if reply is not None:
+                        reply.abandon()
                     await hand_back(answer, downstream, is_from_peer=True)
                     return
                 answer.abandon()
+        if reply is None:
+            raise Unreachable(
+                "The machine that has this model loaded does not answer. Try again in a moment."
+            )
         await hand_back(reply, downstream)
 
     async def _pass_through(self, request: web.BaseRequest, downstream: Downstream) -> None:
@@ -216,8 +244,13 @@ class ClientPort(Port):
             stream_body(request, self._limits) if has_body else None,
             version=(request.version.major, request.version.minor),
         )
-        reply = await self._own_upstream().send(outgoing)
-        await hand_back(reply, downstream)
+        try:
+            reply = await self._own_upstream().send(outgoing)
+        except Unreachable:
+            if self._catalogue is None:
+                raise
+            return self._catalogue.absent.answer(request, self._kind, downstream)
+        return await hand_back(reply, downstream)
 
     async def _preflight(self, request: web.BaseRequest, downstream: Downstream) -> None:
         """Let the engine say what a page may ask; say it where it cannot, or has other rules."""

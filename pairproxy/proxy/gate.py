@@ -2,8 +2,10 @@
 
 Forwarding rewrites where a request comes from, so the engine's own checks would not see the page any
 more; these stand in their place. Names: only this machine's own, fewer than Ollama takes (any host of the
-LAN can claim a name under .local). Origins: Ollama's default list (cors). A person may have told Ollama of
-more (OLLAMA_ORIGINS), which we cannot see: such an Origin goes no further than to the engine that knows.
+LAN can claim a name under .local); at client ports also those by which containers call the machine that they
+run on, since Docker Desktop brings what they send there to loopback, but from no page. Origins: Ollama's
+default list (cors). A person may have told Ollama of more (OLLAMA_ORIGINS), which we cannot see: such an
+Origin goes no further than to the engine that knows.
 """
 
 import re
@@ -15,6 +17,9 @@ from pairproxy.core.errors import BadRequest, NotAllowed
 from pairproxy.proxy import cors
 
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")
+
+FROM_CONTAINERS = frozenset(("host.docker.internal", "gateway.docker.internal", "host.containers.internal"))
+"""Docker's and Podman's names for the machine a container runs on. No public name ends in .internal."""
 
 
 class Gate:
@@ -31,16 +36,20 @@ class Gate:
         fetch_site: str | None,
         *,
         can_engine_judge: bool = False,
+        knows_containers: bool = False,
     ) -> bool:
         """Let a request in or raise; True: only for the engine of the port, which has to judge its Origin.
 
         ``hosts`` and ``origins`` are all values of these headers, ``fetch_site`` that of Sec-Fetch-Site.
         ``can_engine_judge``: that engine is asked about an Origin that is none of ours, as it came.
+        ``knows_containers``: FROM_CONTAINERS are names of this machine, too, to who is no page.
         Raises BadRequest for a Host that is missing, doubled or malformed, NotAllowed for a foreign one.
         """
         if len(hosts) != 1:
             raise BadRequest("A request needs exactly one Host header.")
-        if not self._is_own_host(hosts[0]):
+        name = _name_in(hosts[0])
+        is_container = knows_containers and name in FROM_CONTAINERS and not origins and fetch_site is None
+        if not (is_container or name in self._names or is_loopback(name)):
             raise NotAllowed("This Host is not a name of this machine.")
         if len(origins) > 1:
             raise NotAllowed("A request has one Origin at most.")
@@ -54,12 +63,10 @@ class Gate:
             raise NotAllowed("Pages of other sites may not use this port.")
         return False
 
-    def _is_own_host(self, text: str) -> bool:
-        match = _HOST.fullmatch(text)
-        if match is None:
-            raise BadRequest("The Host header is not host or host:port.")
-        return self._is_own_name(match["name"])
 
-    def _is_own_name(self, name: str) -> bool:
-        name = name.lower().removesuffix(".")
-        return name in self._names or is_loopback(name)
+def _name_in(host: str) -> str:
+    """The name in a Host header, as names are compared. Raises BadRequest."""
+    match = _HOST.fullmatch(host)
+    if match is None:
+        raise BadRequest("The Host header is not host or host:port.")
+    return match["name"].lower().removesuffix(".")

@@ -51,6 +51,22 @@ def test_a_name_that_points_here_is_no_name_of_this_machine(host: str) -> None:
         GATE.check([host], [], None)
 
 
+@pytest.mark.parametrize(
+    "name", ["host.docker.internal:11434", "Host.Containers.Internal", "gateway.docker.internal"]
+)
+def test_containers_call_client_ports_by_names_of_their_own(name: str) -> None:
+    """Docker Desktop brings it to loopback. Nobody else is called so, and no page gets in by it."""
+    assert GATE.check([name], [], None, knows_containers=True) is False
+    with pytest.raises(NotAllowed):
+        GATE.check([name], [], None)
+    for origins, site in (([f"http://{name}"], None), (["null"], None), ([], "same-origin"), ([], "none")):
+        with pytest.raises(NotAllowed):
+            GATE.check([name], origins, site, knows_containers=True, can_engine_judge=True)
+    for other in ("docker.internal", "x.host.docker.internal", "host.docker.internal.evil.example"):
+        with pytest.raises(NotAllowed):
+            GATE.check([other], [], None, knows_containers=True)
+
+
 @pytest.mark.parametrize("hosts", [[], ["localhost", "localhost"], *([one] for one in MALFORMED)])
 def test_a_host_is_one_and_well_formed(hosts: list[str]) -> None:
     """Missing, doubled or malformed: a bad request."""
