@@ -18,6 +18,7 @@ def runner(request: pytest.FixtureRequest, tmp_path: Path) -> Runner:
 
 
 def here(path: Path) -> tuple[bytes, int]:
+    """Content and mode."""
     return path.read_bytes(), stat.S_IMODE(path.stat().st_mode)
 
 

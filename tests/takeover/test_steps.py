@@ -42,6 +42,7 @@ class Registry:
 
 @pytest.fixture
 def machine() -> Machine:
+    """This one, as root."""
     return Machine(Runner(as_root=True))
 
 
