@@ -19,6 +19,9 @@ from pathlib import Path
 
 import psutil
 
+from pairproxy.takeover.asking import answers
+from tests.support.daemons import until
+
 ROOT = Path(__file__).parents[2]
 UNIT = "ollama.service"
 SCRIPT = Path(__file__).with_name("stand_in_systemctl.py")
@@ -82,9 +85,14 @@ class StandInMachine:
         return done.stdout
 
     def start(self) -> None:
-        """Boot: the unit is loaded and started."""
+        """Boot: the unit is loaded and started, and answers."""
         self.systemctl("daemon-reload")
         self.systemctl("start", UNIT)
+        self.until_at(self.usual)
+
+    def until_at(self, port: int) -> None:
+        """Wait until the engine, or who speaks as it, answers there."""
+        until(lambda: answers("ollama", port), f"an answer on port {port}")
 
     def fail(self, at: int | None, how: str = "before") -> None:
         """Let the call number ``at`` (from 1) from now on fail; None: none."""
