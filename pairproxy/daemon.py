@@ -235,7 +235,7 @@ class Daemon:
         await self._peering.follow_trust()  # a command that changed it before it could find us told nobody
         await self._key_clients.follow_keys()
         self._is_starting = False
-        on_ready(file)
+        on_ready(self._where.file)
         await self._stop.wait()
         fronts.end()
         await drain(self._dispatcher, self._scheduler, fronts.ports, self._stop_now, self._spawn)

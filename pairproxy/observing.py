@@ -27,8 +27,8 @@ from pairproxy.admin.runs import runs_page
 from pairproxy.admin.server import AdminPort, Change, Page
 from pairproxy.admin.view import View
 from pairproxy.api.models import ModelMatrix
-from pairproxy.api.ports import PortStatus
 from pairproxy.api.offering import OfferStatus
+from pairproxy.api.ports import PortStatus
 from pairproxy.clock import wall
 from pairproxy.config import Limits, Settings
 from pairproxy.core.accounting.ledger import Ledger
@@ -118,11 +118,11 @@ class Observing:
     def port(
         self,
         client_ports: Mapping[str, int],
-        ports: Callable[[], tuple[PortStatus, ...]],
         limits: Limits,
         gate: Gate,
         token: str,
         changes: Mapping[str, Change],
+        ports: Callable[[], tuple[PortStatus, ...]] = tuple,
     ) -> AdminPort:
         """The admin port, not yet listening. ``client_ports``: engine -> its open port; ``ports``: all."""
         self._view.client_ports, self._view.ports = client_ports, ports

@@ -28,6 +28,7 @@ from pairproxy.engines.calibrate import (
 from pairproxy.engines.embedded import EmbeddedEngine
 from pairproxy.engines.model_fetch import Progress
 from pairproxy.engines.monitor import PROBE_TIMEOUT_S, EngineMonitor
+from pairproxy.engines.sought import IsOurs, SoughtEngine
 from pairproxy.engines.verifying import Verifying
 from pairproxy.interfaces import Engine, Tell
 from pairproxy.upstreams import Upstream
@@ -43,26 +44,66 @@ class OwnEngines:
     """Every engine of this node with the upstream that leads to it."""
 
     def __init__(
-        self, entries: Sequence[EngineSettings], cache: Path, on_progress: Progress, limits: Limits
+        self,
+        entries: Sequence[EngineSettings],
+        cache: Path,
+        on_progress: Progress,
+        limits: Limits,
+        is_ours: IsOurs = lambda port: False,
     ) -> None:
-        """Build them; nothing is started. Raises ConfigError."""
+        """Build them; nothing is started. Raises ConfigError.
+
+        ``is_ours``: whether this daemon listens for clients at a port, now: no engine is sought there.
+        """
+
+        def build(settings: EngineSettings) -> Engine:
+            return build_engine(settings, cache, on_progress, _log, is_ours)
+
+        self._build = build
         self._engines: dict[EngineId, Engine] = {}
         self._aliases: dict[EngineId, dict[str, str]] = {}
+        self._upstreams: dict[EngineId, Upstream] = {}
+        self._told: dict[EngineId, asyncio.Event] = {}
+        self._limits = limits
+        self._monitor: EngineMonitor | None = None
         for settings in entries:
-            engine = build_engine(settings, cache, on_progress, _log)
-            if engine.id in self._engines:
-                raise ConfigError(f"Two engines are called {engine.id}. Leave one out of config.toml.")
-            self._engines[engine.id] = engine
-            self._aliases[engine.id] = settings.aliases
-        self._upstreams = {engine.id: Upstream(engine, limits=limits) for engine in self._engines.values()}
+            self._take_in(settings)
         self._warned: set[tuple[EngineId, str]] = set()
         self._seen: set[EngineId] = set()
         self._measuring: dict[EngineId, EngineReport | None] = {}  # as it was seen last; None: lost
-        self._told = {engine: asyncio.Event() for engine in self._engines}
         self._latest: dict[EngineId, EngineReport] = {}
         self._verifying = Verifying(self.upstream)
         self._is_continuing: Callable[[], bool] = lambda: False
         self._spawn: Callable[[str, Any], object] = lambda name, work: None
+
+    def _take_in(self, settings: EngineSettings) -> Engine:
+        engine = self._build(settings)
+        if engine.id in self._engines:
+            raise ConfigError(f"Two engines are called {engine.id}. Leave one out of config.toml.")
+        self._engines[engine.id] = engine
+        self._aliases[engine.id] = settings.aliases
+        self._upstreams[engine.id] = Upstream(engine, limits=self._limits)
+        self._told[engine.id] = asyncio.Event()
+        return engine
+
+    def add(self, settings: EngineSettings) -> None:
+        """Watch one more, which appeared while this daemon runs. Raises ConfigError for one that is known."""
+        engine = self._take_in(settings)
+        if self._monitor is not None:
+            self._monitor.add(engine)
+
+    async def look(self, patience_s: float = PROBE_TIMEOUT_S) -> None:
+        """Ask every engine now; return when each was asked, after ``patience_s`` at the latest."""
+        if self._monitor is not None:
+            await self._monitor.look(patience_s)
+
+    def silent(self, told: Callable[[EngineId], object | None]) -> list[EngineId]:
+        """The engines of which nothing is ``told``."""
+        return [engine for engine in self._engines if told(engine) is None]
+
+    def sought(self, kind: str) -> SoughtEngine | None:
+        """The engine of a kind that may be at two ports."""
+        return next((one for one in self.engines if isinstance(one, SoughtEngine) and one.kind == kind), None)
 
     @property
     def engines(self) -> tuple[Engine, ...]:
@@ -133,7 +174,13 @@ class OwnEngines:
             tell(EngineLost(now(), engine))
 
         spawn("verifying", self._keep_verifying(tell, now))
-        spawn("engine monitor", EngineMonitor(self.engines, reported, lost, jitter=random.Random()).run())
+
+        def absent(engine: EngineId) -> None:
+            if isinstance(self._engines[engine], SoughtEngine):  # whether there is one, nobody said
+                self._told[engine].set()
+
+        self._monitor = EngineMonitor(self.engines, reported, lost, absent, jitter=random.Random())
+        spawn("engine monitor", self._monitor.run())
         for engine in self.engines:
             if isinstance(engine, EmbeddedEngine):
                 spawn(f"engine {engine.id}", engine.run())

@@ -22,6 +22,7 @@ from pairproxy.core.errors import ReplyTruncated, UpstreamError
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.proxy import headers
+from pairproxy.proxy.absent import Absent
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.forward import Route
 from pairproxy.proxy.show import Show, is_here_only, listed_by_peers
@@ -50,6 +51,7 @@ class Catalogue:
         self._now = now
         self.is_merged = is_merged
         self.show = Show(scheduler, route, limits, now)
+        self.absent = Absent(scheduler, now)
 
     def own(self, reader: NodeId) -> bytes:
         """What this node's engines list, for one peer."""
@@ -59,6 +61,14 @@ class Catalogue:
     def may_use(self, peer: NodeId, model: ModelName) -> bool:
         """Whether a peer may use a model of this node; others do not exist for it."""
         return self._scheduler.rights.may_use(peer, model)
+
+    def remembered(self, listing: Listing, engine: EngineId, may_use: Callable[[ModelName], bool]) -> bytes:
+        """A listing at the port of ``engine`` as it was last told, of the models that may be used."""
+        report = self._scheduler.local.get(engine)
+        own = {one.model: one.text(listing) for one in (report.catalogue if report is not None else ())}
+        peers = self._of_peers(listing, engine) if self.is_merged else {}
+        told = {**peers, **{model: text for model, text in own.items() if text is not None}}
+        return only_listing(listing, (text for model, text in told.items() if may_use(model)))
 
     async def answer(self, request: web.BaseRequest, engine: EngineId, downstream: Downstream) -> bool:
         """Answer a request at the port of ``engine``.

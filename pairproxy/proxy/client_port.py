@@ -247,7 +247,7 @@ class ClientPort(Port):
         try:
             reply = await self._own_upstream().send(outgoing)
         except Unreachable:
-            if self._catalogue is None:
+            if self._catalogue is None or self._catalogue.absent.is_here(self._engine):
                 raise
             return self._catalogue.absent.answer(request, self._kind, downstream)
         return await hand_back(reply, downstream)

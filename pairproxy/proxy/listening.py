@@ -2,8 +2,8 @@
 
 import errno
 import logging
-import os
 import socket
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -13,40 +13,13 @@ from typing import Any
 
 import psutil
 
-from pairproxy.api.schema import DaemonFile
 from pairproxy.config import is_loopback, parse_listen
 from pairproxy.core.errors import ConfigError, PortTaken
-from pairproxy.core.models import EngineId, NodeId
 from pairproxy.security.peer_record import printable
 
 _log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class Sockets:
-    """Everything a daemon listens on, bound before anything is started."""
-
-    clients: dict[EngineId, list[socket.socket]]
-    peers: list[socket.socket]
-    admin: list[socket.socket]
-
-    def close(self) -> None:
-        """Give all ports back."""
-        for sock in (*self.peers, *self.admin, *(sock for bound in self.clients.values() for sock in bound)):
-            sock.close()
-
-    def file(self, node: NodeId, name: str) -> DaemonFile:
-        """What daemon.json says of them."""
-        return DaemonFile(
-            pid=os.getpid(),
-            node=node,
-            name=name,
-            admin_port=port_of(self.admin[0]),
-            peer_port=port_of(self.peers[0]) if self.peers else None,
-            client_ports={str(engine): port_of(sockets[0]) for engine, sockets in self.clients.items()},
-            admin_host=host_of(self.admin[0]),
-            client_hosts={str(engine): host_of(sockets[0]) for engine, sockets in self.clients.items()},
-        )
+CONNECT_S = 0.25  # to a port of this machine, which answers or refuses in microseconds
 
 
 Keep = Callable[[list[socket.socket]], list[socket.socket]]
@@ -93,13 +66,57 @@ def bind_plain(text: str, key: str, how_to_go_on: str) -> list[socket.socket]:
 
     Raises ConfigError for an address that is not loopback, else what bind() raises.
     """
+    return bind(*plain_address(text, key), how_to_go_on)
+
+
+def plain_address(text: str, key: str) -> tuple[str, int]:
+    """Host and port on loopback of the setting ``key``. Raises ConfigError beyond it."""
     host, port = parse_listen(text, key)
     if is_loopback(host):
-        return bind(host, port, how_to_go_on)
+        return host, port
     raise ConfigError(
         f"{key} = {text!r} could be reached from other machines. Use 127.0.0.1:{port}; "
         "other machines come in by pairing."
     )
+
+
+def bind_if_free(host: str, port: int) -> list[socket.socket] | None:
+    """bind() of a port that is free now; None: somebody has it. It takes microseconds, and asks nobody who.
+
+    Raises ConfigError for an address that this machine does not have.
+    """
+    try:
+        sockets = [_listen(host, port)]
+    except OSError as error:
+        if error.errno in _TAKEN:
+            return None
+        raise ConfigError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
+    with suppress(OSError, ConfigError):
+        if (twin := twin_of(host, port)) is not None:
+            sockets.append(_listen(twin, port))
+    return sockets
+
+
+def warn_of_twin(host: str, port: int) -> None:
+    """Say in the log who has the IPv6 twin of a port of ours, if somebody has. For a thread."""
+    twin = twin_of(host, port)
+    with suppress(ConfigError):
+        if twin is not None and not is_free(twin, port):
+            _log.warning("%s", holder_of(twin, port).sentence(twin, port, _WITHOUT[twin]))
+
+
+def is_free(host: str, port: int) -> bool:
+    """Whether nobody listens there. Looking never listens: it does not keep away who is about to."""
+    try:
+        _bound(host, port).close()
+    except OSError:
+        return False
+    return True
+
+
+def twin_of(host: str, port: int) -> str | None:
+    """The IPv6 address that goes with an address of IPv4; None: none does, or the port is not chosen yet."""
+    return _TWINS.get(host) if port else None
 
 
 def port_of(sock: socket.socket) -> int:
@@ -125,40 +142,92 @@ _WITHOUT = {
 
 
 def _bind(host: str, port: int, how_to_go_on: str) -> socket.socket:
+    try:
+        return _listen(host, port)
+    except OSError as error:
+        if error.errno in _TAKEN:
+            raise PortTaken(holder_of(host, port).sentence(host, port, how_to_go_on)) from None
+        raise ConfigError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
+
+
+_TAKEN = (errno.EADDRINUSE, errno.EACCES if sys.platform == "win32" else errno.EADDRINUSE)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises OSError, ConfigError where there is no such family."""
+    sock = _bound(host, port)
+    try:
+        sock.listen(1024)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    sock = _socket(host)
+    try:
+        if port and sys.platform == "darwin" and _is_answered(host, port):
+            # There a socket of 127.0.0.1 may be bound beside one of every address, and take its callers.
+            raise OSError(errno.EADDRINUSE, "Address already in use")
+        sock.bind((host, port))
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _socket(host: str) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         sock = socket.socket(family, socket.SOCK_STREAM)
     except OSError:
         raise ConfigError(f"This machine has no network of the kind of {host}.") from None
-    try:
+    if sys.platform == "win32":  # SO_REUSEADDR would let us listen beside who has the port
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+    else:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        sock.bind((host, port))
-        sock.listen(1024)
-    except OSError as error:
-        sock.close()
-        if error.errno == errno.EADDRINUSE:
-            raise PortTaken(_taken(host, port, how_to_go_on)) from None
-        raise ConfigError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
+    if family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     return sock
 
 
-def _taken(host: str, port: int, how_to_go_on: str) -> str:
-    """The sentence for a port that somebody else has."""
-    what = f"Port {port} of {host}" if ":" in host else f"Port {port}"
-    holder = _holder(host, port)
-    if holder is None:
-        return f"{what} is taken by another program. {how_to_go_on}"
-    if holder.pid is None:
-        return f"{what} is taken by a program of another user. {how_to_go_on}"
-    who = f"pid {holder.pid}"
+def _is_answered(host: str, port: int) -> bool:
+    """Whether a connection to a port of this machine is taken. Loopback says so at once."""
+    try:
+        socket.create_connection((host, port), CONNECT_S).close()
+    except OSError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who has a port. ``told``: for a person, "ollama (pid 7)"."""
+
+    told: str
+    is_pairproxy: bool = False
+
+    def sentence(self, host: str, port: int, how_to_go_on: str) -> str:
+        """That it has this port, and what to do."""
+        what = f"Port {port} of {host}" if ":" in host else f"Port {port}"
+        return f"{what} is taken by {self.told}. {_OTHER_PORTS if self.is_pairproxy else how_to_go_on}"
+
+
+def holder_of(host: str, port: int) -> Holder:
+    """Who listens there, as far as the system tells us; it may take tenths of a second."""
+    found = _listener(host, port)
+    if found is None:
+        return Holder("another program")
+    if found.pid is None:
+        return Holder("a program of another user")
+    who = f"pid {found.pid}"
     with suppress(psutil.Error):
-        process = psutil.Process(holder.pid)
+        process = psutil.Process(found.pid)
         if is_pairproxy(process.cmdline()):
-            return f"{what} is taken by another pairproxy ({who}). {_OTHER_PORTS}"
+            return Holder(f"another pairproxy ({who})", is_pairproxy=True)
         who = f"{printable(process.name())} ({who})"
-    return f"{what} is taken by {who}. {how_to_go_on}"
+    return Holder(who)
 
 
 def is_pairproxy(command: Sequence[str]) -> bool:
@@ -172,7 +241,7 @@ _OTHER_PORTS = (
 )
 
 
-def _holder(host: str, port: int) -> Any:
+def _listener(host: str, port: int) -> Any:
     """The connection of psutil that listens there, as far as the system tells us."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with suppress(psutil.Error, OSError):

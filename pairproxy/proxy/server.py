@@ -108,6 +108,7 @@ class Port:
             max_headers=128,
         )
         self._listening: list[asyncio.Task[None]] = []
+        self._sockets: list[socket.socket] = []
         self._most_handshakes = limits.unauthenticated_connections
         self._handshakes: dict[asyncio.Task[None], str] = {}  # the caller's address; oldest first
 
@@ -122,12 +123,28 @@ class Port:
         task = asyncio.get_running_loop().create_task(self._accept(sock, tls), name="port")
         task.add_done_callback(lambda _: sock.close())
         self._listening.append(task)
+        self._sockets.append(sock)
 
     def close(self) -> None:
         """Take no new connections; those that are open go on."""
         for one in (*self._listening, *self._handshakes):
             one.cancel()
         self._listening.clear()
+        self._sockets.clear()
+
+    async def part(self, *, for_good: bool = False) -> None:
+        """Refuse connections when this returns; open ones end after what they carry, idle ones now.
+
+        ``for_good``: also where another process holds a duplicate of what is listened on.
+        """
+        listening, sockets = tuple(self._listening), tuple(self._sockets)
+        self.close()
+        for sock in sockets if for_good else ():
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+        await asyncio.gather(*listening, return_exceptions=True)
+        for connection in tuple(self._server.connections):
+            connection.close()
 
     def refuse_a_crowd(self, request: web.BaseRequest) -> None:
         """Raise QueueFull where this connection is one too many, or descriptors are left to others only."""

@@ -1,4 +1,3 @@
-import functools
 import os
 import signal
 import socket
@@ -9,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from pairproxy import daemon
-from pairproxy.engines.finder import find_engines
 from tests.support.asking import Asker, Got
 from tests.support.command import here, sentence
 from tests.support.daemons import Daemons, Node, settings, until
@@ -44,20 +41,6 @@ def free_port() -> int:
 
 
 # --- what stops it from starting ------------------------------------------------------------------------
-
-
-def test_with_nothing_to_serve_it_says_what_it_looked_for_and_what_to_do(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each engine and its port is named, and two ways to go on; exit status 1."""
-    monkeypatch.setattr(daemon, "find_engines", functools.partial(find_engines, (free_port(),)))
-    done = here("up", "--home", home)
-    said = sentence(done)
-    assert done.returncode == 1
-    for part in ("Ollama on port 11434", "LM Studio on port 1234", "8080", "8000"):
-        assert part in said
-    for way in ("Start an engine", "pairproxy up --engine embedded", "pairproxy demo"):
-        assert way in said
 
 
 def test_on_an_occupied_port_it_says_who_has_it_and_how_to_go_on(home: Path, taken: int) -> None:

@@ -6,8 +6,15 @@ import socket
 import pytest
 
 from pairproxy.core.errors import ConfigError, PortTaken
-from pairproxy.core.models import EngineId, NodeId
-from pairproxy.proxy.listening import Sockets, all_or_none, bind, bind_plain, is_pairproxy, port_of
+from pairproxy.proxy.listening import (
+    all_or_none,
+    bind,
+    bind_if_free,
+    bind_plain,
+    is_free,
+    is_pairproxy,
+    port_of,
+)
 
 
 def close(sockets: list[socket.socket]) -> None:
@@ -109,17 +116,24 @@ def test_ports_are_bound_together_or_not_at_all() -> None:
     taken.close()
 
 
-def test_what_a_daemon_listens_on_is_told_by_port_and_given_back() -> None:
-    """daemon.json names one port of each kind; without peers there is none for them."""
-    first, second, peers, admin = (bind("127.0.0.1", 0, "") for _ in range(4))
-    sockets = Sockets({EngineId("a"): first, EngineId("b"): second}, peers, admin)
-    file = sockets.file(NodeId("n"), "anna")
-    assert (file.pid, file.node, file.name) == (os.getpid(), "n", "anna")
-    assert file.client_ports == {"a": port_of(first[0]), "b": port_of(second[0])}
-    assert (file.peer_port, file.admin_port) == (port_of(peers[0]), port_of(admin[0]))
-    assert Sockets({}, [], admin).file(NodeId("n"), "anna").peer_port is None
-    sockets.close()
-    assert {sock.fileno() for sock in (*first, *second, *peers, *admin)} == {-1}
+def test_a_port_is_had_when_it_is_free_and_looking_takes_nothing() -> None:
+    """None where somebody has it, for both kinds of asking; a look leaves it to whoever comes."""
+    taken = bind("127.0.0.1", 0, "")
+    number = port_of(taken[0])
+    assert bind_if_free("127.0.0.1", number) is None
+    assert not is_free("127.0.0.1", number)
+    close(taken)
+    assert is_free("127.0.0.1", number)
+    had = bind_if_free("127.0.0.1", number)
+    assert had is not None
+    assert {port_of(sock) for sock in had} == {number}
+    close(had)
+
+
+def test_an_address_that_this_machine_does_not_have_is_no_port_that_is_taken() -> None:
+    """The error says so; nobody waits for it to become free."""
+    with pytest.raises(ConfigError, match=r"Cannot listen on 192\.0\.2\.1:0"):
+        bind_if_free("192.0.2.1", 0)
 
 
 @pytest.mark.parametrize(

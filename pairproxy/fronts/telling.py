@@ -1,0 +1,37 @@
+"""What is said of a front: who has its port, what that means, what to do. One sentence each."""
+
+from pairproxy.api.ports import PortState
+from pairproxy.engines.finder import NAMES
+from pairproxy.engines.ports import how_to_go_on
+from pairproxy.proxy.listening import twin_of
+
+
+def twins(host: str, port: int) -> tuple[str, ...]:
+    """The addresses that go with one."""
+    twin = twin_of(host, port)
+    return () if twin is None else (twin,)
+
+
+def why(state: PortState, kind: str, port: int, holder: str | None, mending: str, *, is_engine: bool) -> str:
+    """The sentence of a port that is not open; "" for one that is.
+
+    ``is_engine``: the engine that the port stands for has it. ``mending``: what is done about that.
+    """
+    if state == "open":
+        return ""
+    if state == "given":
+        return f"Port {port} is left to its engine, as it was asked for."
+    if state == "closed":
+        return (
+            f"Port {port} is closed: no engine answers here, and no paired machine that answers has a model."
+        )
+    who = holder or "another program"
+    if not is_engine:
+        return f"Port {port} is held by {who}. {how_to_go_on(kind)}"
+    alone = f"Port {port} is held by {who}: what calls it gets this machine's engine alone."
+    return f"{alone} {mending or _take(kind)}"
+
+
+def _take(kind: str) -> str:
+    name = NAMES.get(kind, kind)  # type: ignore[call-overload]
+    return f"`pairproxy takeover` moves {name} aside and lets pairproxy answer there; `--dry-run` shows how."
