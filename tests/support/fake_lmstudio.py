@@ -78,9 +78,14 @@ INFERENCE = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/r
 
 @dataclass
 class FakeLmStudio:
-    """The server; ``cancelled`` counts predictions that were told to stop or whose client left."""
+    """The server; ``cancelled`` counts predictions that were told to stop or whose client left.
+
+    ``has_cors``: any page may ask it, as after `lms server start --cors`.
+    """
 
     port: int = 0
+    host: str = "127.0.0.1"
+    has_cors: bool = False
     cancelled: int = 0
     sockets: int = 0
     _runner: web.AppRunner | None = field(default=None, repr=False)
@@ -93,9 +98,11 @@ class FakeLmStudio:
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._answer)
         app.on_response_prepare.append(_hide_server_header)
+        if self.has_cors:
+            app.on_response_prepare.append(_let_pages_ask)
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        await web.TCPSite(self._runner, self.host, self.port).start()
         self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
@@ -173,6 +180,10 @@ class FakeLmStudio:
 
 async def _hide_server_header(request: web.Request, response: web.StreamResponse) -> None:
     response.headers.popall("Server", None)  # Express sends none
+
+
+async def _let_pages_ask(request: web.Request, response: web.StreamResponse) -> None:
+    response.headers["Access-Control-Allow-Origin"] = "*"
 
 
 def _result(endpoint: str) -> Any:
