@@ -46,14 +46,17 @@ def have_no_stranger_beside(facts: Facts) -> Iterator[Finding]:
     if facts.daemon is None or isinstance(facts.listeners, Unknown) or isinstance(facts.status, Unknown):
         return
     for engine, port in facts.daemon.client_ports.items():
-        twin = TWINS.get(facts.daemon.client_hosts.get(engine, "127.0.0.1"))
-        for one in facts.listeners:
-            if one.port == port and one.host == twin and one.pid != facts.daemon.pid:
+        host = facts.daemon.client_hosts.get(engine, "127.0.0.1")
+        there = [one for one in facts.listeners if one.port == port]
+        # Who looks from another account is shown no program at all, not even ours.
+        is_shown = any(one.host == host and one.pid == facts.daemon.pid for one in there)
+        for one in there:
+            if one.host == TWINS.get(host) and one.pid != facts.daemon.pid and is_shown:
                 yield Finding(
                     "port-shared",
                     "problem",
-                    f"Port {port} of {twin} belongs to {_who(one)}: programs that call localhost may reach "
-                    "that one in place of pairproxy, prompts included.",
+                    f"Port {port} of {one.host} belongs to {_who(one)}: programs that call localhost may "
+                    "reach that one in place of pairproxy, prompts included.",
                     f"Stop that program if it is not meant to be there, or have yours call 127.0.0.1:{port}.",
                     f"port {port}",
                 )
