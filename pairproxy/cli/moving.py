@@ -45,7 +45,8 @@ def show_plan(out: "Console", planned: Sequence["PlannedPort"]) -> None:
     for one in planned:
         say(out, f"{NAMES.get(one.kind, one.kind)}: {plain(one.why)}")
         for line in one.changes:
-            out.print(f"  {plain(line)}", markup=False, soft_wrap=True)
+            indent = line[: len(line) - len(line.lstrip())]  # of what a file will hold
+            out.print(f"  {indent}{plain(line)}", markup=False, soft_wrap=True)
         for text in one.notes:
             say(out, f"  {plain(text)}", hang=0)
         for text in one.warnings:

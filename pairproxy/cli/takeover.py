@@ -49,7 +49,7 @@ def takeover(
     out = moving.to(is_stderr=as_json)
     moving.show_plan(out, shown)
     moved: tuple[MovedPort, ...] = ()
-    wanted = [one for one in plans if one.what in ("take", "repair", "undo")]
+    wanted = [one for one in plans if one.what in acting.DOES]
     if wanted and not dry_run:
         _need_daemon(directory)
         asked = [one for one, plan in zip(shown, plans, strict=True) if plan in wanted]
@@ -73,7 +73,7 @@ def _take(home: Path, one: "Planned", machine: "Machine", *, is_now: bool) -> "M
 
     if machine.is_stopped():
         return MovedPort(one.pair.kind, "Stopped before anything was changed.")
-    return take_one(home, one, machine, tell_progress, is_now=is_now, is_for_one_run=False)
+    return take_one(home, one, machine, tell_progress, is_now=is_now)
 
 
 def _need_daemon(home: Path) -> None:

@@ -17,6 +17,8 @@ from pairproxy.takeover.taking import Tell, release, take, undo_order
 
 QUIET_S = 10.0  # for requests in flight to end; most programs let go of idle connections within five seconds
 LOOK_S = 0.5
+DOES = ("take", "repair", "undo")
+"""Of what can be planned, that which take_one() has something to do about."""
 
 
 def look(
@@ -47,7 +49,13 @@ def releasing(home: Path, machine: Machine, kinds: Iterable[str] = KINDS) -> tup
 
 
 def take_one(
-    home: Path, one: Planned, machine: Machine, tell: Tell, *, is_now: bool, is_for_one_run: bool
+    home: Path,
+    one: Planned,
+    machine: Machine,
+    tell: Tell,
+    *,
+    is_now: bool = False,
+    is_for_one_run: bool = False,
 ) -> MovedPort:
     """Do what is planned for one engine; what fails is told, with everything put back. Raises NoDaemon."""
     kind = one.pair.kind
@@ -138,4 +146,4 @@ def _release_shown(taken: Taken, what: str, why: str, runner: Runner) -> Planned
 
 
 def _release_why(taken: Taken) -> str:
-    return f"{name_of(taken.kind)} goes from port {taken.moved} back to port {taken.usual}."
+    return f"It goes from port {taken.moved} back to port {taken.usual}."

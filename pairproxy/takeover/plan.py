@@ -133,7 +133,7 @@ def name_of(kind: str) -> str:
 
 def _without_owner(pair: Pair, *, is_ours: bool) -> Planned:
     if is_ours or answers(pair.kind, pair.moved):
-        why = f"{_NAMES[pair.kind]} is at its private port {pair.moved} already, not moved by pairproxy."
+        why = f"It is at its private port {pair.moved} already, not moved by pairproxy."
         return Planned(pair, "none", why if answers(pair.kind, pair.moved) else _served(pair), is_there=True)
     return Planned(pair, "none", f"Nobody listens on port {pair.usual}: there is nothing to take over.")
 
@@ -144,7 +144,7 @@ def _served(pair: Pair) -> str:
 
 def _taken_already(pair: Pair) -> str:
     there = "" if answers(pair.kind, pair.moved) else ", where it does not answer now"
-    return f"{_NAMES[pair.kind]} was taken over already: it is at its private port {pair.moved}{there}."
+    return f"It was taken over already, and is at its private port {pair.moved}{there}."
 
 
 def _no_engine(pair: Pair, owner: Owner) -> str:
