@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from io import RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,10 +32,13 @@ _RESERVED = frozenset({"time", "level", "logger", "message", "exception"})
 
 
 @contextlib.contextmanager
-def to_stderr(level: str, form: str) -> Iterator[None]:
-    """Log to standard error inside; ``form`` is one of FORMATS. Raises ValueError for another one."""
+def to_stderr(level: str, form: str, file: RawIOBase | None = None) -> Iterator[None]:
+    """Log to standard error inside, or to ``file``, which is closed then; ``form`` is one of FORMATS.
+
+    Raises ValueError for another one.
+    """
     root, before = logging.getLogger(), logging.getLogger().level
-    with _standard_error() as stream:
+    with file or _standard_error() as stream:
         handler = Lines(stream)
         root.addHandler(handler)
         try:
@@ -136,7 +140,7 @@ def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
 class Lines(logging.Handler):
     """Hands each record to a thread that writes its line to ``stream`` (unbuffered, not closed by this)."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO | RawIOBase) -> None:
         super().__init__()
         self._stream = stream
         self._given: queue.SimpleQueue[Callable[[], str] | None] = queue.SimpleQueue()  # None: the last

@@ -15,7 +15,10 @@ from pairproxy.cli.options import Home, home_or_default, plain
 
 if TYPE_CHECKING:
     from pairproxy.api.schema import DaemonFile
+    from pairproxy.cli.up_takeover import ForOneRun
     from pairproxy.config import Settings
+    from pairproxy.log_file import LogFile
+    from pairproxy.service.supervised import Supervisor
 
 
 LOOPBACK = "127.0.0.1"
@@ -46,6 +49,12 @@ _LISTEN = typer.Option(
     metavar="HOST:PORT",
 )
 
+_LOG_FILE = typer.Option(
+    help="Log to this file instead of standard error. A full one (10 MiB) becomes FILE.1, that FILE.2."
+)
+_TAKEOVER = typer.Option("--takeover", help="Take over the engines' ports; put everything back at the end.")
+_YES = typer.Option("--yes", "-y", help="With --takeover: do not ask.")
+
 
 def up(
     config: Annotated[
@@ -53,8 +62,11 @@ def up(
     ] = None,
     home: Home = None,
     log_level: Annotated[LogLevelName | None, typer.Option(help="How much to log.")] = None,
+    log_file: Annotated[Path | None, _LOG_FILE] = None,
     engine: Annotated[EngineChoice | None, _ENGINE] = None,
     listen: Annotated[str | None, _LISTEN] = None,
+    takeover: Annotated[bool, _TAKEOVER] = False,
+    yes: Annotated[bool, _YES] = False,
     stop_on_eof: Annotated[
         bool, typer.Option(hidden=True, help="Stop when standard input ends: with whoever started this.")
     ] = False,
@@ -64,7 +76,7 @@ def up(
     Ctrl-C takes no new work and lets what runs and waits end, for 30 s at most; a second Ctrl-C ends it
     at once. `pairproxy reload` (or SIGHUP) lets it read its settings anew.
 
-    Examples: `pairproxy up`, `pairproxy up --engine embedded`, `pairproxy up --config mine.toml`.
+    Examples: `pairproxy up`, `pairproxy up --takeover`, `pairproxy up --engine embedded`.
     """
     if listen is not None and engine is None:
         raise typer.BadParameter(
@@ -76,13 +88,25 @@ def up(
         settings = _settings(config, directory, log_level)
         return settings if engine is None else _with_engine(settings, engine, listen)
 
-    settings = read()
-    # Below, it writes out whole packets, and a traceback for a network that left; discovery says it.
-    logging.getLogger("zeroconf").setLevel(logging.ERROR)
-    with logs.to_stderr(settings.log.level, settings.log.format):
-        descriptors.raise_limit()
-        descriptors.forbid_core_dumps()
-        _run(settings, read, directory, stop_on_eof)
+    from pairproxy.service.supervised import Supervisor
+
+    supervisor = Supervisor.here()
+    with supervisor.hears_of_failure():
+        settings = read()
+        # Below, it writes out whole packets, and a traceback for a network that left; discovery says it.
+        logging.getLogger("zeroconf").setLevel(logging.ERROR)
+        with logs.to_stderr(settings.log.level, settings.log.format, _opened(log_file)):
+            descriptors.raise_limit()
+            descriptors.forbid_core_dumps()
+            say = say_ready if log_file is None and settings.log.format == "text" else log_ready
+            taking = _agreed(directory, settings, is_agreed=yes) if takeover else None
+            _run(settings, read, directory, supervisor, say, taking, stop_on_eof=stop_on_eof)
+
+
+def _opened(log_file: Path | None) -> "LogFile | None":
+    from pairproxy.log_file import LogFile
+
+    return LogFile(log_file) if log_file is not None else None
 
 
 def _settings(config: Path | None, home: Path, log_level: LogLevelName | None) -> "Settings":
@@ -109,16 +133,31 @@ def _with_engine(settings: "Settings", engine: EngineChoice, listen: str | None)
     return msgspec.structs.replace(settings, engines=(entry,))
 
 
-def _run(settings: "Settings", read: Callable[[], "Settings"], home: Path, stop_on_eof: bool) -> None:
+def _agreed(home: Path, settings: "Settings", *, is_agreed: bool) -> "ForOneRun":
+    """The takeover that this run is to make, shown and agreed."""
+    from pairproxy.cli.up_takeover import ForOneRun
+
+    taking = ForOneRun(home, settings)
+    taking.agree(is_agreed=is_agreed)
+    return taking
+
+
+def _run(
+    settings: "Settings",
+    read: Callable[[], "Settings"],
+    home: Path,
+    supervisor: "Supervisor",
+    say: Callable[["DaemonFile"], None],
+    taking: "ForOneRun | None",
+    *,
+    stop_on_eof: bool,
+) -> None:
     import asyncio
 
     from pairproxy.cli.progress import fetch_progress
     from pairproxy.cli.signals import on_signals
+    from pairproxy.cli.up_takeover import say_where_engines_are
     from pairproxy.daemon import Daemon
-    from pairproxy.service.supervised import Supervisor
-
-    supervisor = Supervisor.here()
-    say = log_ready if settings.log.format == "json" else say_ready
 
     def on_ready(daemon: "DaemonFile") -> None:
         say(daemon)
@@ -127,13 +166,15 @@ def _run(settings: "Settings", read: Callable[[], "Settings"], home: Path, stop_
     async def serve() -> None:
         with fetch_progress() as on_progress:
             daemon = Daemon(settings, home, on_progress, read, supervisor)
-            on_signals(daemon.stop, daemon.reread)
+            stop = daemon.stop if taking is None else taking.stop
+            on_signals(stop, daemon.reread)
             if stop_on_eof:
-                _on_end_of_input(daemon.stop)
-            await daemon.run(on_ready)
+                _on_end_of_input(stop)
+            await (daemon.run(on_ready) if taking is None else taking.around(daemon, on_ready))
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(serve())
+    say_where_engines_are(home)
 
 
 def say_ready(daemon: "DaemonFile") -> None:

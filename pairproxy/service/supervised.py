@@ -12,7 +12,7 @@ import os
 import socket
 import time
 from array import array
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 
 from pairproxy.config import Settings
 
@@ -21,6 +21,7 @@ _log = logging.getLogger(__name__)
 FIRST = 3  # SD_LISTEN_FDS_START of <systemd/sd-daemon.h>
 MOST = 64  # sockets taken over; a daemon has two for each kind of engine. More are closed
 STATUS_CHARACTERS = 512  # of the text in `systemctl status`: a line or two
+FAILED_S = 5.0  # the manager starts it again at once: settings with a fault must not keep a core busy
 FEEDS = 3  # signs of life in the time after which the manager takes the daemon for hung
 
 _OF_THE_PROTOCOL = (
@@ -118,6 +119,20 @@ class Supervisor:
                 self.ready()
 
         return told
+
+    @contextlib.contextmanager
+    def hears_of_failure(self) -> Iterator[None]:
+        """Where what is inside fails, tell the manager why, and end no sooner than after FAILED_S.
+
+        For what happens before and around the daemon's loop: it waits.
+        """
+        try:
+            yield
+        except Exception as error:
+            sentence = getattr(error, "sentence", "") or type(error).__name__
+            if self._tell({"STATUS": _one_line(sentence)}):
+                time.sleep(FAILED_S)
+            raise
 
     def stopping(self) -> None:
         """The daemon takes no new work and ends soon."""

@@ -1,0 +1,121 @@
+"""The text of the systemd unit: of a person's own manager, and of the system's."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pairproxy.core.errors import SetupError
+from pairproxy.proxy.draining import DRAIN_S
+from pairproxy.service.wanted import HOME, MARK, Wanted
+
+UNIT = "pairproxy.service"
+LINGERS = "# Lingering was switched on with it, and goes with it."
+DIRECTORIES = "# Directories made for it: "
+
+STOP_S = DRAIN_S + 15  # what runs may end, and goodbyes are said
+HUNG_S = 60  # without a sign of life of the loop; a machine that swaps for a model is silent for ten
+START_S = 600  # the first start of an embedded engine fetches its model
+
+# Works in a person's own manager without privileges: all of it is done by seccomp. What needs mounts of its
+# own (ProtectSystem, PrivateTmp ...) needs user namespaces there, which some systems refuse: then nothing starts,
+# or it is left out in silence. CapabilityBoundingSet and PrivateDevices fail there (218/CAPABILITIES).
+_FILTERS = """\
+NoNewPrivileges=yes
+LockPersonality=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+SystemCallErrorNumber=EPERM
+SystemCallFilter=@system-service
+UMask=0077
+"""
+
+# Not here: PrivateDevices and ProtectClock (they take graphics cards away from an embedded engine),
+# PrivateUsers and ProtectProc (they hide who holds a port), MemoryDenyWriteExecute (graphics drivers compile).
+_WALLS = """\
+AmbientCapabilities=
+CapabilityBoundingSet=
+KeyringMode=private
+PrivateMounts=yes
+PrivateTmp=yes
+ProtectControlGroups=yes
+ProtectHome=read-only
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectSystem=strict
+"""
+
+
+def text(wanted: Wanted, *, is_system: bool, writable: Iterable[Path] = (), notes: Iterable[str] = ()) -> str:
+    """The unit. ``writable``: where the daemon writes; for a unit of the system nothing else can be.
+
+    Raises SetupError for a path that no unit can hold.
+    """
+    walls = f"{_WALLS}ReadWritePaths={' '.join(_path(one) for one in writable)}\n" if is_system else ""
+    user = f"User={wanted.user}\n" if is_system else ""
+    return f"""\
+# {MARK}
+# {HOME}{wanted.home}
+{"".join(f"{note}{chr(10)}" for note in notes)}
+[Unit]
+Description=pairproxy: LLM requests spread over paired machines
+After={"network-online.target " if is_system else ""}ollama.service
+{"Wants=network-online.target" + chr(10) if is_system else ""}StartLimitIntervalSec=0
+
+[Service]
+Type=notify
+NotifyAccess=main
+{user}ExecStart={_line(wanted.up)}
+ExecReload={_line(wanted.reload)}
+Restart=on-failure
+RestartSec=200ms
+TimeoutStartSec={START_S}
+TimeoutStopSec={STOP_S:.0f}
+WatchdogSec={HUNG_S}
+KillMode=mixed
+OOMPolicy=continue
+FileDescriptorStoreMax=16
+{_FILTERS}{walls}
+[Install]
+WantedBy={"multi-user.target" if is_system else "default.target"}
+"""
+
+
+def lingers(unit: str) -> bool:
+    """Whether this unit's installation switched lingering on."""
+    return LINGERS in unit.splitlines()
+
+
+def directories_made(unit: str) -> int:
+    """How many of the directories above it were made for it."""
+    told = next((line for line in unit.splitlines() if line.startswith(DIRECTORIES)), "")
+    number = told.removeprefix(DIRECTORIES)
+    return min(int(number), 4) if number.isdigit() else 0
+
+
+def _line(words: Iterable[str]) -> str:
+    return " ".join(_word(one) for one in words)
+
+
+def _word(text: str) -> str:
+    """One word of a command line of systemd (systemd.service(5)): its marks lose their meaning."""
+    _refuse_unprintable(text)
+    for mark, plain in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
+        text = text.replace(mark, plain)
+    return f'"{text}"' if not text.isascii() or any(one in text for one in " '\"\\;") or not text else text
+
+
+def _path(path: Path) -> str:
+    """One path of a list; "-": it need not be there."""
+    text = str(path)
+    _refuse_unprintable(text)
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"-{escaped}"'
+
+
+def _refuse_unprintable(text: str) -> None:
+    if not text.isprintable():
+        raise SetupError(f"{text!r} cannot stand in a unit of systemd. Choose a home with a plain name.")
