@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
@@ -71,7 +71,7 @@ class Engine:
 class SetUp:
     """Nodes A and B; a context manager. ``home`` is that of the person who runs doctor on A."""
 
-    def __init__(self, directory: Path, **sections: object) -> None:
+    def __init__(self, directory: Path, **sections: Any) -> None:
         self.directory = directory
         self.person = directory / "person"
         self.person.mkdir()
@@ -129,9 +129,10 @@ class SetUp:
 
     def examined(self, *flags: str, is_apart: bool = False, **environment: str) -> Diagnosis:
         """What doctor says on A, as a script reads it; ``is_apart``: in a process of its own."""
-        run = pairproxy if is_apart else here
+        words: list[str | Path] = ["doctor", "--json", *flags, "--home", self.home]
+        told = {"HOME": str(self.person)} | environment
         with without(QUIET):
-            done = run("doctor", "--json", *flags, "--home", self.home, HOME=str(self.person), **environment)
+            done = pairproxy(*words, flags=(), **told) if is_apart else here(*words, **told)
         assert done.stderr == ""
         found = msgspec.json.decode(done.stdout, type=Diagnosis)
         assert done.returncode == (0 if found.is_ok else 1)
@@ -152,7 +153,7 @@ def without(prefixes: tuple[str, ...]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _settings(engine: int, front: int, **sections: object) -> str:
+def _settings(engine: int, front: int, **sections: Any) -> str:
     text = settings("ollama", **sections).replace(
         'kind = "ollama"', f'kind = "ollama"\nurl = "http://127.0.0.1:{engine}"'
     )
