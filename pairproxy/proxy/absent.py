@@ -33,7 +33,7 @@ class Absent:
         self._now = now
 
     def is_here(self, engine: EngineId) -> bool:
-        """Whether an engine of this node is not absent, as far as is known: its answer is to be waited for."""
+        """Whether an engine of this node is there as far as is known: its own answer counts."""
         return self._scheduler.local.get(engine) is not None
 
     def answer(self, request: web.BaseRequest, kind: str, downstream: Downstream) -> None:
@@ -68,6 +68,11 @@ class Absent:
             if engine.kind == "ollama" and engine.version
         ]
         return min(told, key=_numbers, default=NO_VERSION)
+
+
+def nobody_has_it() -> ModelNotFound:
+    """What is said of a model that no machine shows."""
+    return ModelNotFound("No machine that answers has this model. `pairproxy models` lists what they have.")
 
 
 def _numbers(version: str) -> tuple[int, ...]:

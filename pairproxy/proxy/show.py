@@ -18,6 +18,7 @@ from pairproxy.core.errors import ModelNotFound, UpstreamError
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.proxy import headers
+from pairproxy.proxy.absent import nobody_has_it
 from pairproxy.proxy.body import once, read_body, say_continue
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.forward import Route, hand_back
@@ -62,6 +63,8 @@ class Show:
                 downstream.remake(reply, shown, is_json=True)
             elif reply is not None:
                 await hand_back(reply, downstream)
+            elif failure is not None and self._scheduler.local.get(engine) is None:
+                raise nobody_has_it()
             elif failure is not None:
                 raise failure
         finally:
