@@ -1,7 +1,7 @@
 """Asking a running daemon. Standard library only: a command must start in a moment."""
 
 import http.client
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, urlencode
@@ -143,7 +143,7 @@ def post(home: Path, path: str, body: bytes, kind: type[T], is_of: Callable[[T, 
 
 def follow(
     home: Path, path: str, wish: object, kind: type[T], is_of: Callable[[T, str], bool]
-) -> Iterator[T]:
+) -> Generator[T, None, None]:
     """Ask the daemon of ``home`` for something that takes long; yields what it tells, line by line.
 
     Who closes this ends it there. Raises NoDaemon, PairproxyError.

@@ -1,9 +1,11 @@
 """pairproxy replicate: a model of this machine's Ollama copied to a paired machine's, or the other way."""
 
+import contextlib
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +15,7 @@ from pairproxy.cli.options import Home, home_or_default, plain
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pairproxy.api.replication import CopyProgress
+    from pairproxy.api.replication import CopyProgress, CopyWish
 
 EVERY_S = 10.0  # a line, where there is no terminal for a bar
 FAILED = 1
@@ -47,8 +49,8 @@ def replicate(
     Examples: `pairproxy replicate qwen3:8b --to ben-ws`, `pairproxy replicate qwen3:8b --from ben-ws`,
     `pairproxy replicate qwen3:8b --to ben-ws --limit 40`.
     """
-    from pairproxy.api.client import follow, read_daemon_file
-    from pairproxy.api.replication import CopyProgress, CopyWish
+    from pairproxy.api.client import read_daemon_file
+    from pairproxy.api.replication import CopyWish
     from pairproxy.cli.trusting import found_in
     from pairproxy.core.errors import PairproxyError
 
@@ -59,16 +61,7 @@ def replicate(
     _, peer = found_in(directory, to if to is not None else source or "")
     rate = round((limit or 0.0) * MB)
     wish = CopyWish(model, peer.node if to is not None else "", peer.node if source is not None else "", rate)
-    last: CopyProgress | None = None
-    with _lines() if as_json else _bar() as show:
-        try:
-            for last in follow(
-                directory, "/replicate", wish, CopyProgress, lambda told, node: told.node == node
-            ):
-                show(last)
-        except KeyboardInterrupt:
-            typer.echo("Stopped. What came is kept for an hour: run it again and it goes on.", err=True)
-            raise
+    last = _followed(directory, wish, as_json)
     if last is None or last.state == "failed":
         raise PairproxyError(
             plain(last.error) if last is not None else "The daemon told nothing. See its log."
@@ -77,6 +70,23 @@ def replicate(
         raise PairproxyError("The daemon stopped meanwhile. Run this again: it goes on where it stopped.")
     if not as_json:
         _say_done(last)
+
+
+def _followed(home: Path, wish: "CopyWish", as_json: bool) -> "CopyProgress | None":
+    """Let the daemon do it and show how it goes; its last line."""
+    from pairproxy.api.client import follow
+    from pairproxy.api.replication import CopyProgress
+
+    last: CopyProgress | None = None
+    lines = follow(home, "/replicate", wish, CopyProgress, lambda told, node: told.node == node)
+    try:
+        with contextlib.closing(lines), _lines() if as_json else _bar() as show:
+            for last in lines:
+                show(last)
+    except KeyboardInterrupt:
+        typer.echo("Stopped. Run it again and it goes on where it stopped.", err=True)
+        raise
+    return last
 
 
 def _say_done(last: "CopyProgress") -> None:

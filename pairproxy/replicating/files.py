@@ -102,7 +102,7 @@ _CLOSED = (
     " user that pairproxy runs as, log in anew, restart pairproxy."
 )
 _NOT_FOUND = (
-    "pairproxy does not find this model's files where it comes from. The Ollama there may run in a"
-    " container, or keep them elsewhere (set OLLAMA_MODELS for pairproxy there too)."
+    "pairproxy does not find the files of this model where it is. The Ollama there may run in"
+    " a container, or keep them elsewhere (set OLLAMA_MODELS for pairproxy there too)."
 )
 _DAMAGED = "A file of this model is missing or damaged where it comes from. There, `ollama pull` it anew."

@@ -44,7 +44,7 @@ class Replicating:
         self._book = book
         self._scheduler = scheduler
         self._may_add = may_add
-        self._holding = Holding(self._ollamas, scheduler.rights.may_use, now)
+        self._holding = Holding(self._ollamas, scheduler.rights.may_use, self._is_busy, now)
         self._limits = Limits(body_bytes=WISH_BYTES)
         self._is_copying = False
 

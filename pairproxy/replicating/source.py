@@ -17,6 +17,7 @@ from pairproxy.replicating.manifest import MANIFEST_BYTES, Manifest, read_manife
 from pairproxy.upstreams import Outgoing, Reply, Upstream
 
 TURNS = 4  # parts on their way at once: enough to fill a LAN, with 8 MiB of memory
+LEAST_BYTES = 64 * 1024  # of a part under a limit: an eighth of a second's, so that it flows evenly
 PART_S = 20.0  # for one part: 100 kB/s, slower than any link on which a model is copied
 GONE_S = 60.0  # without one part: the other machine sleeps or left, and a person should know
 AGAIN_S, LONGEST_S = 0.5, 5.0  # until a part is asked for again, doubled up to the second
@@ -46,7 +47,9 @@ class Source:
         self._model = quote(model, safe="")
         self._is_busy = is_busy
         self._limit = limit_bytes_per_s
-        self._step = min(PART_BYTES, max(limit_bytes_per_s, 64 * 1024)) if limit_bytes_per_s else PART_BYTES
+        self._step = (
+            min(PART_BYTES, max(limit_bytes_per_s // 8, LEAST_BYTES)) if limit_bytes_per_s else PART_BYTES
+        )
         self._turns = asyncio.Semaphore(TURNS)
         self._alone = asyncio.Lock()
         self._next_at = 0.0  # of the loop's clock, by the limit

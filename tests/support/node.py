@@ -35,7 +35,7 @@ from pairproxy.proxy.client_port import ClientPort
 from pairproxy.proxy.forward import Route
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.listening import bind, port_of
-from pairproxy.proxy.peer_port import PeerPort
+from pairproxy.proxy.peer_port import PeerPort, ServeModels
 from pairproxy.proxy.unloading import Unloading
 from pairproxy.security import tls
 from pairproxy.security.identity import Identity, load_or_create
@@ -104,6 +104,7 @@ class Node:
         is_merged: bool = True,
         engine_kind: str = "paced",
         continues: bool = False,
+        serve_models: ServeModels | None = None,
     ) -> None:
         self.identity = identity(name)
         self.id = self.identity.device_id
@@ -122,6 +123,7 @@ class Node:
         report = EngineReport(ENGINE, engine_kind, "1", slots, replicas, tuple(catalogue))
         self._report = replace(report, continuing=frozenset(one.model for one in models if continues))
         self._is_merged = is_merged
+        self._serve_models = serve_models
         self._shows_headers = shows_headers
         self._kind = kind
         self._peers: dict[NodeId, Upstream] = {}
@@ -169,6 +171,7 @@ class Node:
             self.residency,
             self.catalogue,
             publisher.refusal,
+            self._serve_models,
         )
         (sock,) = bind("127.0.0.1", 0, "")
         self.port = port_of(sock)

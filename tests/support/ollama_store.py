@@ -223,6 +223,7 @@ class OllamaStore:
                         await connection.send(chunk(json.dumps(line).encode() + b"\n"))
                 if connection.left_at is not None:
                     raise PeerLeft
+            work.result()
             await connection.send(LAST_CHUNK)
         finally:
             work.cancel()
@@ -360,7 +361,8 @@ class _Download:
 
 def _digests(content: bytes) -> list[str]:
     document = json.loads(content)
-    return [layer["digest"] for layer in (*document["layers"], document["config"])]
+    config = [document["config"]] if document.get("config") else []
+    return [layer["digest"] for layer in (*document["layers"], *config)]
 
 
 def _hash_of_zeros(size: int) -> str:

@@ -1,0 +1,70 @@
+"""What a peer says that a model consists of."""
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from pairproxy.core.errors import CopyFailed
+from pairproxy.replicating.manifest import MANIFEST_BYTES, MOST_BLOBS, MOST_BYTES, read_manifest
+
+MODEL = "application/vnd.ollama.image.model"
+CONFIG = "application/vnd.docker.container.image.v1+json"
+
+
+def layer(digit: str = "a", size: Any = 5, kind: str = MODEL, **more: Any) -> dict[str, Any]:
+    """An entry of the list."""
+    return {"mediaType": kind, "digest": f"sha256:{digit * 64}", "size": size} | more
+
+
+def document(*layers: Any, config: Any = None) -> bytes:
+    """The file."""
+    return json.dumps({"schemaVersion": 2, "config": config, "layers": list(layers)}).encode()
+
+
+def test_what_ollama_writes_is_read() -> None:
+    """Each blob once, the config last; the digest is that of the bytes."""
+    content = document(layer(), layer("b", 7), layer(), config=layer("c", 2, CONFIG))
+    manifest = read_manifest(content)
+    assert list(manifest.sizes.values()) == [5, 7, 2]
+    assert (manifest.total_bytes, manifest.is_tensors) == (14, False)
+    assert manifest.digest == hashlib.sha256(content).hexdigest()
+    assert read_manifest(document(layer(kind="application/vnd.ollama.image.tensor"))).is_tensors
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b'{"layers":{}}',
+        b"[" * 100_000,
+        b"\xff\xfe",
+        document(),
+        document("x"),
+        document(layer(size=-1)),
+        document(layer(size=True)),
+        document(layer(size=1.5)),
+        document(layer(size="5")),
+        document(layer(size=MOST_BYTES + 1)),
+        document(layer(size=MOST_BYTES), layer("b", MOST_BYTES)),
+        document(layer(size=5), layer(size=6)),
+        document(layer(digit="A")),
+        document(layer() | {"digest": "sha256:" + "a" * 64 + "\n"}),
+        document(layer() | {"digest": "sha256-" + "a" * 64}),
+        document(layer() | {"digest": "sha256:../../../../etc/passwd"}),
+        document(layer() | {"digest": None}),
+        document(layer(urls=["http://elsewhere/"])),
+        document(layer(urls=[])),
+        document(layer(kind="application/vnd.docker.image.rootfs.foreign.diff.tar.gzip")),
+        document(layer(kind="text/html")),
+        document(*[layer() for _ in range(MOST_BLOBS + 1)]),
+        document(layer(note="x" * MANIFEST_BYTES)),
+    ],
+)
+def test_what_is_none_is_refused(content: bytes) -> None:
+    """Before anything of it is asked for."""
+    with pytest.raises(CopyFailed, match="not copied"):
+        read_manifest(content)
