@@ -8,13 +8,21 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from pairproxy.config import ENGINE_KINDS, EngineSettings, Section, Settings, check_endpoint, parse_listen
 from pairproxy.core.errors import ConfigError
 from pairproxy.core.policies import POLICIES
+from pairproxy.origins import Origins
+
+
+class Loaded(NamedTuple):
+    """The settings, and where each of them comes from."""
+
+    settings: Settings
+    origins: Origins
 
 
 def load(
@@ -23,25 +31,29 @@ def load(
     flags: Mapping[str, Any] | None = None,
 ) -> Settings:
     """Read the settings, ``flags`` nested like the file. Raises ConfigError with the place of the fault."""
-    tree: dict[str, Any] = {}
-    if file is not None:
-        tree = _read_toml(file)
+    return load_with_origins(file, environment, flags).settings
+
+
+def load_with_origins(
+    file: Path | None,
+    environment: Mapping[str, str],
+    flags: Mapping[str, Any] | None = None,
+) -> Loaded:
+    """The same, and whence. Raises ConfigError with the place of the fault."""
+    text, tree = ("", dict[str, Any]()) if file is None else _read_toml(file)
+    origins = Origins(file, text, environment, flags or {})
     _refuse_unknown_variables(environment)
     for section, values in _from_environment(environment).items():
         tree[section] = _over(tree.get(section, {}), values)
     for section, values in (flags or {}).items():
         tree[section] = _over(tree.get(section, {}), values)
-    _refuse_unknown_keys(tree, file)
+    _refuse_unknown_keys(tree, origins)
     try:
         settings = msgspec.convert(tree, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{file or 'settings'}: {_explained(error)}") from None
-    if settings.routing.policy not in POLICIES:
-        near = difflib.get_close_matches(settings.routing.policy, POLICIES, n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(POLICIES))}."
-        raise ConfigError(f"routing.policy: there is no policy {settings.routing.policy!r}. {hint}")
-    _refuse_no_places(settings)
-    return settings
+        raise ConfigError(_explained(error, origins)) from None
+    _refuse_senseless(settings, origins)
+    return Loaded(settings, origins)
 
 
 def _over(below: Any, values: Any) -> Any:
@@ -51,23 +63,41 @@ def _over(below: Any, values: Any) -> Any:
     return below if isinstance(values, Mapping) else values
 
 
-def _refuse_no_places(settings: Settings) -> None:
-    """Ports are opened at the next start: a fault in one must not wait until then (`pairproxy reload`)."""
-    parse_listen(settings.peers.listen, "peers.listen")
-    parse_listen(settings.admin.listen, "admin.listen")
-    if settings.clients.listen:  # "": none
-        parse_listen(settings.clients.listen, "clients.listen")
-    if settings.tracing.endpoint:
-        check_endpoint(settings.tracing.endpoint, "tracing.endpoint")
-    for entry in settings.engines:
-        if entry.listen:  # "": no client port
-            parse_listen(entry.listen, "engines.listen")
-
-
-def _read_toml(file: Path) -> dict[str, Any]:
+def _refuse_senseless(settings: Settings, origins: Origins) -> None:
+    """What has the right type and means nothing. Ports are opened at the next start: a fault in one must not
+    wait until then (`pairproxy reload`).
+    """
+    places = {
+        "peers.listen": settings.peers.listen,
+        "admin.listen": settings.admin.listen,
+        "clients.listen": settings.clients.listen or None,  # "": none
+        **{f"engines[{n}].listen": entry.listen or None for n, entry in enumerate(settings.engines)},
+    }
+    key = "routing.policy"
     try:
-        with file.open("rb") as stream:
-            return tomllib.load(stream)
+        _refuse_unknown_policy(settings.routing.policy)
+        key = "tracing.endpoint"
+        if settings.tracing.endpoint:
+            check_endpoint(settings.tracing.endpoint, key)
+        for key, text in places.items():
+            if text is not None:
+                parse_listen(text, _written(key))
+    except ConfigError as error:
+        raise ConfigError(f"{origins.told(key)}: {error.sentence}") from None
+
+
+def _refuse_unknown_policy(policy: str) -> None:
+    if policy not in POLICIES:
+        near = difflib.get_close_matches(policy, POLICIES, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(POLICIES))}."
+        raise ConfigError(f"routing.policy: there is no policy {policy!r}. {hint}")
+
+
+def _read_toml(file: Path) -> tuple[str, dict[str, Any]]:
+    """A file's text and what it says. Raises ConfigError."""
+    try:
+        text = file.read_bytes().decode().replace("\r\n", "\n")
+        return text, tomllib.loads(text)
     except FileNotFoundError:
         raise ConfigError(
             f"There is no settings file {file}. Leave --config out to use the defaults."
@@ -116,34 +146,41 @@ def _refuse_unknown_variables(environment: Iterable[str]) -> None:
             raise ConfigError(f"There is no environment variable {name}. {hint}")
 
 
-def _explained(error: msgspec.ValidationError) -> str:
-    """What is wrong, with the key as a person writes it."""
+def _explained(error: msgspec.ValidationError, origins: Origins) -> str:
+    """What is wrong, where, with the key as a person writes it."""
     text = str(error)
-    if re.search(r"`kind` - at `\$\.engines\[\d+\]`|`array`, got `object` - at `\$\.engines`", text):
-        return _ENTRY
     what, _, path = text.partition(" - at `$.")
-    key = re.sub(r"\[[^\]]*\]", "", path.rstrip("`"))
-    return f"{key or 'settings'}: {what}. Compare with docs/configuration.md."
+    key = path.rstrip("`")
+    if re.search(r"`kind` - at `\$\.engines\[\d+\]`|`array`, got `object` - at `\$\.engines`", text):
+        return f"{origins.told(key)}: {_ENTRY}"
+    return f"{origins.told(key)}: {_written(key) or 'settings'}: {what}. Compare with docs/configuration.md."
 
 
-def _refuse_unknown_keys(tree: Mapping[str, Any], file: Path | None) -> None:
-    where = str(file) if file else "settings"
-    _refuse_unknown(tree, _fields(Settings), where, "")
+def _written(key: str) -> str:
+    """A key as it stands in the file: of one engine as of all."""
+    return re.sub(r"\[[^\]]*\]", "", key)
+
+
+def _refuse_unknown_keys(tree: Mapping[str, Any], origins: Origins) -> None:
+    _refuse_unknown(tree, _fields(Settings), origins, "")
     for section, kind in _tables().items():
         if issubclass(kind, Section) and isinstance(tree.get(section), Mapping):
-            _refuse_unknown(tree[section], _fields(kind), where, f"{section}.")
+            _refuse_unknown(tree[section], _fields(kind), origins, f"{section}.")
     entries = tree.get("engines", ())
-    for entry in entries if isinstance(entries, list | tuple) else ():
+    for number, entry in enumerate(entries if isinstance(entries, list | tuple) else ()):
         if isinstance(entry, Mapping):
-            _refuse_unknown(entry, _fields(EngineSettings), where, "engines.")
+            _refuse_unknown(entry, _fields(EngineSettings), origins, f"engines[{number}].")
 
 
-def _refuse_unknown(given: Mapping[str, Any], known: Mapping[str, Any], where: str, prefix: str) -> None:
+def _refuse_unknown(
+    given: Mapping[str, Any], known: Mapping[str, Any], origins: Origins, prefix: str
+) -> None:
     for key in given:
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1)
-            hint = f"Did you mean {prefix}{near[0]}?" if near else f"Known here: {', '.join(known)}."
-            raise ConfigError(f"{where}: there is no setting {prefix}{key}. {hint}")
+            shown = _written(prefix)
+            hint = f"Did you mean {shown}{near[0]}?" if near else f"Known here: {', '.join(known)}."
+            raise ConfigError(f"{origins.told(prefix + key)}: there is no setting {shown}{key}. {hint}")
 
 
 OTHER_VARIABLES = {"PAIRPROXY_HOME", "PAIRPROXY_CACHE", "PAIRPROXY_CLIENTS"}  # the last: of scripts and tests
