@@ -12,7 +12,6 @@ import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,7 +41,6 @@ LEFT_OUT = ("running", "waiting", "last_run", "current_run", "unpaired")
 """Of the status: clients name their runs as they like, and strangers are nobody's to tell of."""
 SECRET = ("key", "token", "password", "secret")
 LOOPBACK = ("127.0.0.1", "::1")
-JOURNALS: tuple[list[str], ...] = (["--user"], [])  # of a person's service, of the system's
 _RUN = re.compile(r'\brun=(?:"(?:[^"\\]|\\.)*"|\S+)|"run": ?"(?:[^"\\]|\\.)*"')
 
 
@@ -118,7 +116,7 @@ def parts(scene: Scene, found: Examined) -> Iterator[tuple[str, Any]]:
         yield "models.json", msgspec.to_builtins(facts.models)
     if not isinstance(facts.settings, Unknown):
         yield "settings.json", _without_secrets(msgspec.to_builtins(facts.settings))
-    if log := _log(scene):
+    if log := _log(scene, facts):
         yield "log.txt", log
 
 
@@ -151,7 +149,7 @@ def _machine(scene: Scene, facts: Facts) -> dict[str, Any]:
                 "files",
                 "places",
                 "moved",
-                "service",
+                "services",
                 "process",
                 "measured",
             )
@@ -160,9 +158,7 @@ def _machine(scene: Scene, facts: Facts) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(one) for one in value]
-    return None if value is None else json.loads(json.dumps(asdict(value), default=str))
+    return msgspec.to_builtins(value, enc_hook=str)
 
 
 def _packages() -> Iterator[tuple[str, str]]:
@@ -183,25 +179,18 @@ def _without_secrets(value: Any) -> Any:
     return [_without_secrets(one) for one in value] if isinstance(value, list) else value
 
 
-def _log(scene: Scene) -> str:
-    """The last lines of the service's log, where the system keeps one; "": it does not."""
-    for whose in JOURNALS:
-        argv = [
-            "journalctl",
-            *whose,
-            "-u",
-            "pairproxy.service",
-            "-n",
-            str(LOG_LINES),
-            "-o",
-            "cat",
-            "--no-pager",
-            "-q",
-        ]
-        with suppress(CommandFailed):
-            done = scene.runner.run(argv, timeout_s=COMMAND_S)
-            if done.is_ok and done.out.strip():
-                return _RUN.sub("run=(left out)", done.out[-LOG_BYTES:])
+def _log(scene: Scene, facts: Facts) -> str:
+    """The last lines of the service's log, where the system keeps one; "": there is none."""
+    for one in () if isinstance(facts.services, Unknown) else facts.services:
+        words = one.log.split()
+        if words[:1] == ["journalctl"]:
+            argv = [*words, f"--lines={LOG_LINES}", "--output=cat", "--no-pager", "--quiet"]
+            with suppress(CommandFailed):
+                text = scene.runner.run(argv, timeout_s=COMMAND_S).out
+                return _RUN.sub("run=(left out)", text[-LOG_BYTES:])
+        with suppress(OSError), Path(one.log).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
+            return _RUN.sub("run=(left out)", "\n".join(file.read().decode(errors="replace").split("\n")[1:]))
     return ""
 
 

@@ -107,6 +107,7 @@ def gather(scene: Scene) -> Facts:
             "machine": machine.machine,
             "process": lambda: asking.process_of(told.file),
             "moved": lambda: installing.moved(scene.home),
+            "services": lambda: installing.services(scene),
         },
         PROBE_S,
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pairproxy.api.models import ModelMatrix
 from pairproxy.api.schema import DaemonFile, NodeStatus, Status
+from pairproxy.api.service import ServiceState
 from pairproxy.config import Settings
 from pairproxy.security.peer_record import PeerRecord
 
@@ -118,15 +119,6 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
-    """The daemon as a service. ``problem``: why it will not be there after the next start; "": it will."""
-
-    kind: str
-    problem: str = ""
-    mend: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Measured:
     """What an engine was seen to do: of ``asked`` requests at once it computed ``at_once`` together."""
 
@@ -159,7 +151,7 @@ class Facts:
     machine: Machine = Machine("", "")
     process: Process | Unknown = Unknown("")
     moved: tuple[Moved, ...] | Unknown = ()
-    service: Service | Unknown | None = None
+    services: tuple[ServiceState, ...] | Unknown = ()  # that are installed, of this home
     measured: tuple[Measured, ...] | Unknown | None = None  # None: nobody wants it
 
     @property

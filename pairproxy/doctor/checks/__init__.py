@@ -1,13 +1,24 @@
 """What is judged: facts -> findings. CHECKS is all of it, in the order in which it is told.
 
-daemon ports engines clients models peers network files machine
+daemon service ports engines clients models peers network files machine
 """
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from pairproxy.api.diagnosis import Finding
-from pairproxy.doctor.checks import clients, daemon, engines, files, machine, models, network, peers, ports
+from pairproxy.doctor.checks import (
+    clients,
+    daemon,
+    engines,
+    files,
+    machine,
+    models,
+    network,
+    peers,
+    ports,
+    service,
+)
 from pairproxy.doctor.facts import Facts
 
 
@@ -21,6 +32,8 @@ class Check(NamedTuple):
 
 CHECKS = (
     Check("daemon", daemon.runs),
+    Check("service", service.works, ("services",)),
+    Check("what is offered to peers", daemon.offers, ("status",)),
     Check("version", daemon.is_of_this_version, ("status",)),
     Check("event loop", daemon.is_in_time, ("status",)),
     Check("descriptors", daemon.may_open_files, ("process",)),

@@ -12,6 +12,8 @@ LEAST_DESCRIPTORS = 1024  # 512 clients, each with its engine's connection
 
 def runs(facts: Facts) -> Iterator[Finding]:
     """A daemon that does not run, or left its address behind and is gone."""
+    if facts.daemon is None and not isinstance(facts.services, Unknown) and facts.services:
+        return  # it is a service, and another check says what is wrong with that
     if facts.daemon is None:
         yield Finding(
             "no-daemon",
@@ -40,6 +42,21 @@ def is_of_this_version(facts: Facts) -> Iterator[Finding]:
             "warning",
             f"The running daemon is pairproxy {facts.status.version}, installed is {__version__}.",
             "Restart it: stop `pairproxy up` and start it again, or restart the service.",
+        )
+
+
+def offers(facts: Facts) -> Iterator[Finding]:
+    """Slots that peers do not get, and what of the machine's use cannot be seen."""
+    offer = None if isinstance(facts.status, Unknown) else facts.status.offer
+    if offer is not None and offer.withheld:
+        yield Finding("offers-nothing", "note", offer.why, "", offer.withheld)
+    if offer is not None and offer.share == "idle" and offer.unknown:
+        yield Finding(
+            "idle-unseen",
+            "note",
+            f"peers.share is idle, and {' and '.join(offer.unknown)} cannot be read here: your use of it "
+            "may be overlooked.",
+            "Give way by hand with `pairproxy drain`, or see docs/configuration.md for peers.share.",
         )
 
 

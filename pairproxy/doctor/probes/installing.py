@@ -1,10 +1,14 @@
-"""What was changed on this machine for pairproxy: engines that were moved."""
+"""What was changed on this machine for pairproxy: engines that were moved, and the service."""
 
 from pathlib import Path
 
-from pairproxy.core.errors import StoreError
+from pairproxy.api.service import ServiceState
+from pairproxy.core.errors import SetupError, StoreError
 from pairproxy.doctor.facts import Moved, Unknown
+from pairproxy.doctor.probes.scene import Scene
+from pairproxy.service.ways import ways
 from pairproxy.takeover import record
+from pairproxy.takeover.running import Runner
 
 
 def moved(home: Path) -> tuple[Moved, ...] | Unknown:
@@ -16,3 +20,13 @@ def moved(home: Path) -> tuple[Moved, ...] | Unknown:
     except StoreError as error:
         return Unknown(error.sentence)
     return tuple(Moved(one.kind, one.usual, one.moved, one.is_done) for one in taken)
+
+
+def services(scene: Scene) -> tuple[ServiceState, ...] | Unknown:
+    """The services of this home that are installed here, as the system tells of them."""
+    runner = Runner(scene.environment, may_ask=False)  # of its own: looking for a session changes it
+    try:
+        told = [way.state() for way in ways(runner)]
+    except SetupError as error:
+        return Unknown(error.sentence)
+    return tuple(one for one in told if one.is_installed and one.home in (None, str(scene.home)))
