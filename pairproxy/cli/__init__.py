@@ -34,6 +34,7 @@ from pairproxy.cli import (
     reset_identity,
     resume,
     rights,
+    service,
     status,
     takeover,
     up,
@@ -61,6 +62,7 @@ app.command()(peers.peers)
 app.command()(rights.rights)
 app.command()(forget.forget)
 app.add_typer(keys.app, name="keys")
+app.add_typer(service.app, name="service")
 app.command(name="reset-identity")(reset_identity.reset_identity)
 app.command()(status.status)
 app.command()(models.models)

@@ -16,8 +16,8 @@ HUNG_S = 60  # without a sign of life of the loop; a machine that swaps for a mo
 START_S = 600  # the first start of an embedded engine fetches its model
 
 # Works in a person's own manager without privileges: all of it is done by seccomp. What needs mounts of its
-# own (ProtectSystem, PrivateTmp ...) needs user namespaces there, which some systems refuse: then nothing starts,
-# or it is left out in silence. CapabilityBoundingSet and PrivateDevices fail there (218/CAPABILITIES).
+# own (ProtectSystem, PrivateTmp ...) needs user namespaces there, which some systems refuse: then nothing
+# starts, or it is left out in silence. CapabilityBoundingSet and PrivateDevices fail (218/CAPABILITIES).
 _FILTERS = """\
 NoNewPrivileges=yes
 LockPersonality=yes
@@ -32,7 +32,7 @@ UMask=0077
 """
 
 # Not here: PrivateDevices and ProtectClock (they take graphics cards away from an embedded engine),
-# PrivateUsers and ProtectProc (they hide who holds a port), MemoryDenyWriteExecute (graphics drivers compile).
+# PrivateUsers and ProtectProc (they hide who holds a port), MemoryDenyWriteExecute (their drivers compile).
 _WALLS = """\
 AmbientCapabilities=
 CapabilityBoundingSet=

@@ -57,6 +57,12 @@ def installed(runner: Runner, platform: str = sys.platform) -> tuple[Way, ...]:
     return tuple(way for way in ways(runner, platform) if way.state().is_installed)
 
 
+def states(runner: Runner, platform: str = sys.platform) -> tuple[ServiceState, ...]:
+    """Those that are installed; and those that are not, if there is something to say of them."""
+    told = (way.state() for way in ways(runner, platform))
+    return tuple(one for one in told if one.is_installed or one.problem)
+
+
 def refuse_sudo(runner: Runner) -> None:
     """Raise SetupError for a command under sudo: home and service would be root's, not the person's."""
     who = runner.environment.get("SUDO_USER", "")

@@ -138,10 +138,10 @@ class WindowsTask:
         home = str(wanted.home)
         if "--" in home or not home.isprintable():
             raise SetupError(f"{home!r} cannot stand in a task of Windows. Choose a home with a plain name.")
-        program, *arguments = (*wanted.up, "--log-file", str(self.log))
+        line = [*wanted.up, "--log-file", str(self.log)]
         return _XML.format(
             mark=MARK, home_word=HOME, home=escape(home), user=escape(self._user(wanted)),
-            command=escape(_without_window(program)), arguments=escape(list2cmdline(arguments)),
+            command=escape(_without_window(line[0])), arguments=escape(list2cmdline(line[1:])),
         )  # fmt: skip
 
     @property
