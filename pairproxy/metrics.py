@@ -146,6 +146,10 @@ def _node_gauges(status: Status) -> Iterator[Metric]:
     slots = GaugeMetricFamily(
         "pairproxy_slots", "Requests that its engines take at once; engines that answer.", labels=["node"]
     )
+    offered = GaugeMetricFamily(
+        "pairproxy_slots_offered", "Slots that a node offers to its peers; none while it withholds them.",
+        labels=["node"],
+    )  # fmt: skip
     nodes = {short_id(NodeId(node.node)): node for node in reversed(status.nodes)}  # a series once
     for short, node in reversed(nodes.items()):
         named = [short]
@@ -154,7 +158,8 @@ def _node_gauges(status: Status) -> Iterator[Metric]:
             up.add_metric(named, float(node.is_up))
         busy.add_metric(named, in_flight(node))
         slots.add_metric(named, slots_of(node))
-    return iter((info, up, busy, slots))
+        offered.add_metric(named, 0 if node.withheld else slots_of(node))
+    return iter((info, up, busy, slots, offered))
 
 
 def in_flight(node: NodeStatus) -> int:

@@ -95,6 +95,15 @@ def test_promtool_has_nothing_to_say(is_empty: bool) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def test_withheld_slots_are_there_and_not_offered() -> None:
+    """Own clients use them, peers do not."""
+    found = samples(
+        exposed(msgspec.structs.replace(STATUS, nodes=(msgspec.structs.replace(NODE, withheld="owner"),)))
+    )
+    assert found["pairproxy_slots", (("node", "N-"),)] == 2
+    assert found["pairproxy_slots_offered", (("node", "N-"),)] == 0
+
+
 def test_gauges_say_what_the_status_says() -> None:
     """In flight and slots of all engines of a node, the queue, peers, and how late the loop is."""
     down = msgspec.structs.replace(ENGINE, is_up=False)
@@ -103,6 +112,7 @@ def test_gauges_say_what_the_status_says() -> None:
     for node, busy, slots in (("N-", 1, 2), ("PEER-PEER", 2, 4), ("AWAY-AWAY", 2, 2)):
         assert found["pairproxy_in_flight", (("node", node),)] == busy
         assert found["pairproxy_slots", (("node", node),)] == slots
+        assert found["pairproxy_slots_offered", (("node", node),)] == slots
     up = {labels[0][1]: value for (name, labels), value in found.items() if name == "pairproxy_peer_up"}
     assert up == {"PEER-PEER": 1.0, "AWAY-AWAY": 0.0}
     assert found["pairproxy_queue_length", ()] == STATUS.queue_length

@@ -12,6 +12,7 @@ PEER_SAYS = {
     "battery": "it runs on battery",
     "memory": "it has hardly any memory left",
     "owner": "its owner is using it",
+    "no-engine": "no engine answers there, so it only sends requests",
     "unknown": "it does not know yet whether its owner is using it",
 }
 """The words of core.documents.Withheld as half a sentence about another node."""

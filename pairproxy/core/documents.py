@@ -20,6 +20,7 @@ class Withheld(StrEnum):
     MEMORY = "memory"  # it has hardly any left
     OWNER = "owner"  # somebody uses it
     UNKNOWN = "unknown"  # whether somebody uses it cannot be seen
+    NO_ENGINE = "no-engine"  # none answers there: it only sends requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,4 +166,4 @@ class StateDocument:
     engines: tuple[EngineState, ...]
     wanted: tuple[Wanted, ...] = ()
     catalogue: str = ""  # NodeCatalogue.content, for readers to see that it changed; "": it has none
-    withheld: str = ""  # why (Withheld) its reader gets no slot although it is not stopping; is_draining too
+    withheld: str = ""  # why (Withheld) its reader gets no slot although it is not stopping

@@ -6,7 +6,14 @@ from dataclasses import replace
 
 from pairproxy.core.catalogue import node_catalogue
 from pairproxy.core.costs import Costs
-from pairproxy.core.documents import EngineCatalogue, EngineReport, EngineState, NodeCatalogue, ReplicaState
+from pairproxy.core.documents import (
+    EngineCatalogue,
+    EngineReport,
+    EngineState,
+    NodeCatalogue,
+    ReplicaState,
+    Withheld,
+)
 from pairproxy.core.engine_prefixes import EnginePrefixes
 from pairproxy.core.foreign import ForeignWork
 from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Rates, Replica, Usage
@@ -33,6 +40,11 @@ class LocalEngines:
         self._reports: dict[EngineId, EngineReport] = {}
         self._lost: OrderedDict[EngineId, EngineReport] = OrderedDict()
         self._catalogue: NodeCatalogue | None = None
+
+    @property
+    def why_nothing(self) -> str:
+        """Why peers get no slot here at present (documents.Withheld); "": they do."""
+        return self.withheld or ("" if self._reports else Withheld.NO_ENGINE)
 
     def report(self, report: EngineReport) -> None:
         """Take in what probing an engine told."""

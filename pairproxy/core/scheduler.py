@@ -176,7 +176,7 @@ class Scheduler:
             engines=self._sharing.publish(reader, at, told),
             wanted=self._sharing.wanted(reader, at),
             catalogue=self.rights.catalogue(self.local.catalogue(), reader).content,
-            withheld="" if self.is_draining else self.local.withheld,
+            withheld="" if self.is_draining else self.local.why_nothing,
         )
 
     # --- events -----------------------------------------------------------------------------------------

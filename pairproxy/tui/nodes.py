@@ -61,14 +61,16 @@ def slots_of(status: Status) -> dict[tuple[str, str], Slots]:
         for engine in node.engines:
             if node.is_up and engine.is_up:
                 key = (node.node, engine.engine)
-                found[key] = _slots(engine, writing[key], reading[key])
+                is_offered = node.is_self or not node.withheld
+                found[key] = _slots(engine, writing[key], reading[key], is_offered=is_offered)
     return found
 
 
-def _slots(engine: EngineStatus, writing: int, reading: int) -> Slots:
+def _slots(engine: EngineStatus, writing: int, reading: int, *, is_offered: bool) -> Slots:
     others = max(engine.in_flight - writing - reading, 0)
     free = max(engine.slots - writing - reading - others, 0)
-    return Slots(writing, reading, others, free, max(engine.foreign, 0))
+    foreign = max(engine.foreign, 0)
+    return Slots(writing, reading, others, free if is_offered else 0, foreign + (0 if is_offered else free))
 
 
 def node_rows(status: Status, width: int, palette: Palette) -> list[list[Text]]:
@@ -98,6 +100,8 @@ def state_of(node: NodeStatus) -> Text:
         return Text("this machine")
     if not node.is_up:
         return Text("down", BAD)
+    if node.withheld and node.engines:
+        return Text("withheld", SOFT)
     return Text(FOUND_BY.get(node.found_by or "", named(node.found_by or "", is_ascii=True)))
 
 

@@ -1,7 +1,9 @@
 """What a person must know beside the picture: who is down and why, what differs, who is not paired."""
 
+from collections.abc import Iterator
+
 from pairproxy.api.schema import NodeStatus, Status
-from pairproxy.tui.words import counted, plain
+from pairproxy.tui.words import counted, lasting, plain
 
 MOST_SEEN = 8  # of the nodes that are not paired, in a network of many
 LATE_S = 1.0  # a heartbeat: peers begin to see that something is wrong here
@@ -9,7 +11,7 @@ LATE_S = 1.0  # a heartbeat: peers begin to see that something is wrong here
 
 def notes(status: Status) -> list[str]:
     """One sentence each, what hurts most first."""
-    lines = _nodes_to_know_of(status.nodes)
+    lines = [*_withheld(status), *_nodes_to_know_of(status.nodes)]
     if status.is_draining:
         lines.append("This node is draining: it takes no new work.")
     if status.history_problem:
@@ -46,6 +48,19 @@ def _nodes_to_know_of(nodes: tuple[NodeStatus, ...]) -> list[str]:
         if engine.foreign
     ]
     return down + slower
+
+
+def _withheld(status: Status) -> Iterator[str]:
+    """Why peers get nothing here, and this node nothing of a peer."""
+    offer = status.offer
+    if offer.withheld:
+        since_s = None if offer.since_unix is None else max(status.at_unix - offer.since_unix, 0.0)
+        since = "" if since_s is None else f" for {lasting(since_s)} now"
+        left = f" {counted(offer.guests, 'request')} of theirs still under way." if offer.guests else ""
+        yield f"peers get no slot here{since}: {plain(offer.why)}{left}"
+    for node in status.nodes:
+        if node.withheld and node.is_up and not node.is_self:
+            yield f"{plain(node.name)} offers nothing: {plain(node.withheld_why)}"
 
 
 def _strangers(unpaired: dict[str, str]) -> str:

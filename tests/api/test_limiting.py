@@ -15,6 +15,13 @@ RUN = RunProgress("nightly", 5.0, 4, 3, 1, 0, 2, 2, 1.5, 2.0)
     [
         (status(node(A, "desk")), "No engine answers, here or on a peer: start one, and it is found."),
         (status(*BOTH[1:]), "Nothing runs or waits here: 1 slot free."),
+        (
+            status(BOTH[0], msgspec.structs.replace(BOTH[1], withheld="owner"), waiting=(waiting(2),)),
+            (
+                "The only slot is busy and 1 request waits: the slots are the limit; "
+                "more of them, or a node more, would help."
+            ),
+        ),
         (status(*BOTH), "Nothing runs or waits here: 1 slot free, 1 busy for others."),
         (
             status(BOTH[0], running=(running(1),), waiting=(waiting(2), waiting(3))),

@@ -6,10 +6,10 @@ import pytest
 
 from pairproxy.core.documents import StateDocument, Wanted, Withheld
 from pairproxy.core.errors import SlotsTaken
-from pairproxy.core.events import DrainStarted, OfferChanged
+from pairproxy.core.events import DrainStarted, EngineLost, OfferChanged
 from pairproxy.core.models import NodeId, Rates
 from pairproxy.core.nodes import usable
-from tests.core.told import FAST, SLOW, A, B, C, M, Told, ask, document, queued, refused, sent
+from tests.core.told import FAST, GPU, SLOW, A, B, C, M, Told, ask, document, queued, refused, sent
 
 
 def withhold(told: Told, why: str = Withheld.DRAINED) -> None:
@@ -56,6 +56,17 @@ def test_the_document_says_why_and_readers_of_any_version_send_nothing() -> None
     assert not told.scheduler.is_draining, "it is not stopping"
     withhold(told, "")
     assert (published(told).is_draining, published(told).withheld) == (False, "")
+
+
+def test_a_node_without_an_engine_says_so_and_is_never_chosen() -> None:
+    """It only sends requests; an engine that falls silent makes it one, for as long."""
+    told = Told()
+    assert published(told).withheld == ""
+    told.tell(EngineLost(told.at, GPU))
+    assert (published(told).withheld, published(told).is_draining) == (Withheld.NO_ENGINE, False)
+    reader = Told(speed=SLOW)
+    reader.hears(replace(published(told), node=B))
+    assert sent(reader.arrives(ask("r"))) == [("r", A)]
 
 
 def test_a_node_that_stops_says_no_other_reason() -> None:

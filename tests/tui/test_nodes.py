@@ -37,6 +37,15 @@ def test_slots_that_somebody_else_needs_are_shown_and_not_counted() -> None:
     assert row[2:4] == [". . x", "0/2"]
 
 
+def test_what_a_peer_withholds_is_not_free() -> None:
+    """It is shown as withheld, and what runs there is counted; own slots stay free for own clients."""
+    box = msgspec.structs.replace(node(B, "box", engine(3, 1)), withheld="owner")
+    desk = msgspec.structs.replace(node(A, "desk", engine(1, 0)), withheld="owner")
+    first, second = rows(status(desk, box), 80, ASCII)
+    assert (first[2:4], first[-1]) == ([".", "0/1"], "this machine")
+    assert (second[2:4], second[-1]) == (["o x x", "1/1"], "withheld")
+
+
 def test_several_engines_and_none() -> None:
     """The name stands once; several models are counted."""
     found = status(node(A, "desk", engine(1, 0, models=("a", "b")), engine(1, 0, "two")), node(B, "box"))

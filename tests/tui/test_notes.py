@@ -1,5 +1,6 @@
 import msgspec
 
+from pairproxy.api.offering import OfferStatus
 from pairproxy.tui.notes import notes
 from tests.support.statuses import A, B, C, engine, node, status
 
@@ -22,6 +23,17 @@ def test_a_network_of_many_does_not_fill_the_screen() -> None:
     others = {"NODE0001": "10.0.0.7:11634", "NODE0002": "needs update"}
     (line,) = notes(status(node(), unpaired=others))
     assert line == "seen, not paired: NODE-0001, NODE-0002 (needs update)"
+
+
+def test_it_says_why_peers_get_nothing_here_and_what_peers_withhold() -> None:
+    """Each in one line, what runs on included; of a peer that is down only that is told."""
+    offer = OfferStatus(withheld="drained", why="It is drained.", since_unix=100.0, guests=2)
+    box = msgspec.structs.replace(node(B, "box"), withheld="owner", withheld_why="its owner is using it")
+    away = msgspec.structs.replace(box, node=C, name="away", is_up=False)
+    assert notes(status(node(), box, away, offer=offer, at_unix=400.0)) == [
+        "peers get no slot here for 300 s now: It is drained. 2 requests of theirs still under way.",
+        "box offers nothing: its owner is using it",
+    ]
 
 
 def test_why_a_peer_is_down_is_told() -> None:

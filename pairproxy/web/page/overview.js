@@ -51,12 +51,13 @@ function advice(status) {
 }
 
 function node(one, fastest) {
-  const state = !one.is_up ? ["down", "down"] : one.is_self ? ["up", "this machine"] : ["up", "up"];
+  const state = !one.is_up ? ["down", "down"] : one.is_self ? ["up", "this machine"] : ["up", one.withheld && one.engines.length ? "withheld" : "up"];
   return h(
     "li",
     { key: one.node, class: `card ${state[0]}` },
     h("h3", {}, name(one.name), h("span", { class: `state ${state[0]}` }, state[1])),
     one.problem && !one.is_up ? h("p", { class: "bad" }, prose(one.problem)) : null,
+    one.withheld ? h("p", { class: "muted" }, one.is_self ? "Peers get no slot here: " : "It offers nothing: ", prose(one.withheld_why)) : null,
     one.engines.map((engine) => engineOf(engine)),
     one.engines.length ? null : h("p", { class: "muted" }, one.is_up ? "no engine" : "its engines are not known now"),
     one.models_differ.length ? h("p", { class: "bad" }, "Other content under the same name: ", one.models_differ.map(plain).join(", "), ". ", h("a", { href: "#/models" }, "What that costs")) : null,

@@ -1,0 +1,27 @@
+"""This very machine."""
+
+import time
+
+import psutil
+
+from pairproxy.config import PeerSettings
+from pairproxy.guest.machine import GRAPHICS, INPUTS, Machine
+from pairproxy.guest.processor import LEAST_WINDOW_S
+
+
+def test_what_can_be_read_here_is_read_and_the_rest_is_named() -> None:
+    """The processor from the second look on, memory at once; keyboard and mouse where they are told."""
+    machine = Machine(lambda: (), lambda argv: "")
+    assert machine.on_battery() in (None, True, False)
+    first = machine.read(PeerSettings(), is_alone=True)
+    assert first.processor is None
+    assert first.free_bytes is not None
+    assert 0 < first.free_bytes < psutil.virtual_memory().total
+    assert INPUTS in machine.unknown()
+    assert (first.graphics is None) is (GRAPHICS in machine.unknown())
+    time.sleep(LEAST_WINDOW_S)  # the window that is measured
+    second = machine.read(PeerSettings(), is_alone=True)
+    assert second.processor is not None
+    assert 0.0 <= second.processor <= 1.0
+    machine.rest()
+    assert machine.read(PeerSettings(), is_alone=True).processor is None, "what was read before is too old"
