@@ -40,13 +40,19 @@ def shielded() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    with _handled(signal.SIG_IGN):  # a child inherits that, so Ctrl-C does not end `systemctl` in the middle
+    # A child inherits what is ignored, so Ctrl-C, which reaches every process of the terminal, does not end
+    # `systemctl` in the middle. An engine that it starts must hear SIGTERM later: that is only not acted on.
+    with _handled(signal.SIG_IGN, ("SIGINT", "SIGHUP")), _handled(_go_on, ("SIGTERM",)):
         yield
 
 
+def _go_on(_: int, __: FrameType | None) -> None:
+    return
+
+
 @contextlib.contextmanager
-def _handled(handler: object) -> Iterator[None]:
-    numbers = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+def _handled(handler: object, names: tuple[str, ...] = _NAMES) -> Iterator[None]:
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     before = {number: signal.getsignal(number) for number in numbers}
     try:
         for number in numbers:

@@ -188,7 +188,8 @@ def _brew_variables() -> dict[str, str]:
     if not path.is_file() or path.stat().st_mode & 0o022:
         return {}
     lines = [line.strip() for line in path.read_text().splitlines()]
-    return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    pairs = [line.split("=", 1) for line in lines if "=" in line and not line.startswith("#")]
+    return {key.strip(): value.strip() for key, value in pairs}
 
 
 def _session() -> dict[str, str]:

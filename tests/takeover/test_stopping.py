@@ -27,6 +27,15 @@ def test_an_undoing_goes_on_and_so_do_its_commands() -> None:
     assert child.stdout == "still here\n"
 
 
+def test_what_is_started_meanwhile_can_be_ended_later() -> None:
+    """An engine that never heard SIGTERM would outlive every attempt to stop it politely."""
+    with shielded():
+        os.kill(os.getpid(), signal.SIGTERM)
+        child = subprocess.Popen(["sleep", "60"])
+    child.terminate()
+    assert child.wait(10) == -signal.SIGTERM
+
+
 def test_a_thread_is_not_interrupted_anyway() -> None:
     """Signals reach the main thread only, so there is nothing to be set up, which only that may do."""
     seen: list[str] = []

@@ -1,0 +1,63 @@
+"""Who started an engine, by the path of its program; paths as they were seen in sources and reports."""
+
+import pytest
+
+from pairproxy.takeover.elsewhere import Elsewhere, bundle_of, of
+
+APP = "/Applications/Ollama.app/Contents/Resources/ollama"
+LABEL = "homebrew.mxcl.ollama"
+LOCAL = r"C:\Users\me\AppData\Local"
+KNOWN: dict[str, tuple[str, bool, list[str], Elsewhere | None]] = {
+    "the app of macOS": (APP, False, ["Ollama", "launchd"], ("app", "Ollama")),
+    "a second copy of it": (
+        "/Users/me/Applications/Ollama 2.app/Contents/Resources/ollama", False, ["Ollama"], ("app", "Ollama"),
+    ),
+    "its command in a terminal": (APP, True, ["zsh", "Terminal"], ("terminal", "")),
+    "Homebrew on Apple silicon": (
+        "/opt/homebrew/Cellar/ollama/0.33.0/bin/ollama", False, ["launchd"], ("homebrew", LABEL),
+    ),
+    "Homebrew on Intel, by its link": (
+        "/usr/local/opt/ollama/bin/ollama", False, ["launchd"], ("homebrew", LABEL),
+    ),
+    "Homebrew's in a terminal": (
+        "/opt/homebrew/Cellar/ollama/0.33.0/bin/ollama", True, ["fish"], ("terminal", ""),
+    ),
+    "the app of Windows": (
+        rf"{LOCAL}\Programs\Ollama\ollama.exe", False, ["ollama app.exe", "explorer.exe"], ("app", "Ollama"),
+    ),
+    "the app of Windows, whose parent has ended": (
+        rf"{LOCAL}\Programs\Ollama\ollama.exe", False, [], ("app", "Ollama"),
+    ),
+    "a Windows service": (
+        r"C:\Ollama\ollama.exe", False, ["nssm.exe", "services.exe"], ("windows-service", "nssm.exe"),
+    ),
+    "PowerShell": (rf"{LOCAL}\Programs\Ollama\ollama.exe", False, ["powershell.exe"], ("terminal", "")),
+    "LM Studio on macOS": (
+        "/Applications/LM Studio.app/Contents/MacOS/LM Studio", False, ["launchd"], ("lmstudio", "LM Studio"),
+    ),
+    "LM Studio on Windows": (
+        rf"{LOCAL}\Programs\LM Studio\LM Studio.exe", False, ["explorer.exe"], ("lmstudio", "LM Studio"),
+    ),
+    "LM Studio's AppImage": ("/run/.mount_LM-StuX1y2/lm-studio", False, [], ("lmstudio", "LM Studio")),
+    "LM Studio without a screen": (
+        "/home/me/.lmstudio/llmster/0.0.3/llmster", False, [], ("lmstudio", "LM Studio"),
+    ),
+    "a plain installation on Linux": ("/usr/local/bin/ollama", False, ["systemd"], None),
+    "another program": ("/usr/bin/nginx", False, ["systemd"], None),
+    "another app": ("/Applications/Ollamac.txt/x", False, [], None),
+    "nothing at all": ("", False, [], None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_program_is_known_by_its_path(name: str) -> None:
+    """What tells nothing is left to others."""
+    executable, has_terminal, started_by, expected = KNOWN[name]
+    assert of(executable, has_terminal, started_by) == expected
+
+
+def test_the_bundle_is_what_is_opened() -> None:
+    """Wherever it was put; an app of another name is none."""
+    assert bundle_of(APP) == "/Applications/Ollama.app"
+    assert bundle_of("/Applications/LM Studio.app/Contents/MacOS/LM Studio") == ""
+    assert bundle_of("/usr/local/bin/ollama") == ""
