@@ -141,8 +141,8 @@ class Daemon:
             self._key_clients.bind()
             self._wire(identity, trust)
             fronts = Fronts(
-                identity.device_id, self._settings, self._engines, self._scheduler, self._dispatcher,
-                self._supervisor, ours,
+                identity.device_id, self._home, self._settings, self._engines, self._scheduler,
+                self._dispatcher, self._supervisor, ours,
             )  # fmt: skip
             stack.callback(fronts.close)
             await fronts.bind(trust)

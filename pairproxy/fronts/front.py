@@ -12,20 +12,21 @@ From take and give it comes back to usual when told, or after TAKE_S and GIVE_S.
 import asyncio
 import contextlib
 import logging
-import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from pairproxy.api.ports import PortState, PortStatus
-from pairproxy.core.errors import ConfigError
 from pairproxy.core.models import EngineId
 from pairproxy.engines.sought import SoughtEngine
 from pairproxy.fronts import telling
 from pairproxy.fronts.opening import CLOSE_AFTER_S, Opening
+from pairproxy.fronts.stand import Stand
+from pairproxy.fronts.waiting import Waiting
 from pairproxy.proxy.client_port import ClientPort
-from pairproxy.proxy.listening import Holder, bind_if_free, holder_of, host_of, is_free, port_of, warn_of_twin
+from pairproxy.proxy.listening import Holder
 from pairproxy.service.supervised import Supervisor
+from pairproxy.takeover.mending import Mending
 
 TAKE_S = 60.0  # an engine that is being moved answers within it (Ollama that looks for many GPUs: 20 s)
 GIVE_S = 600.0  # a command that gave the port away and was killed must not keep it closed for ever
@@ -65,45 +66,44 @@ class Front:
         where: tuple[str, int],
         around: Surroundings,
         sought: SoughtEngine | None,
-        mend: Callable[[], str] = lambda: "",
     ) -> None:
-        """``where``: host and port; port 0 is chosen once, when it is bound. ``sought``: its engine.
-
-        ``mend`` is asked while that engine is back at this very port; returns what is done about it.
-        """
+        """``where``: host and port; port 0 is chosen once, when it is had. ``sought``: its engine."""
         self.kind, self.engine = kind, engine
-        self.host, self.port = where
         self.is_wanted = True
-        """False: there is no such front yet; take() makes it wanted."""
+        """False: there is no such front yet; take makes it wanted."""
+        self.is_open = False
+        """Whether clients are answered."""
         self.client: ClientPort | None = None
-        self._around, self._sought, self._mend = around, sought, mend
-        self._sockets: list[socket.socket] = []
-        self._is_answering = False
+        self.mending: Mending | None = None
+        """Asked what is done about it while the engine is back at this very port."""
+        self.stand = Stand(*where, around.ours, around.supervisor)
+        self._around, self._sought = around, sought
         self._opening = Opening(is_open=False)
+        self._waiting = Waiting(around.now)
         self._wish: Wish = "usual"
-        self._wish_until = self._waits_until = float("-inf")
-        self._waits_for_engine = False
+        self._wish_until = float("-inf")
         self._held_at: float | None = None  # when somebody was seen to have the port last
-        self._is_held = False
-        self._holder: Holder | None = None
-        self._asking: asyncio.Task[Holder] | None = None
-        self._mending = ""
-        self._is_ending = False
-        self._poked, self._ready = asyncio.Event(), asyncio.Event()
-        self._ready.set()
+        self._is_held = self._is_ending = False
+        self._mended = ""
+        self._poked = asyncio.Event()
         self._stepping = asyncio.Lock()
 
     # --- told -------------------------------------------------------------------------------------------
 
     @property
-    def is_open(self) -> bool:
-        """Whether clients are answered."""
-        return self._is_answering
+    def host(self) -> str:
+        """The address it stands at; a twin may go with it."""
+        return self.stand.host
+
+    @property
+    def port(self) -> int:
+        """0 until one is chosen."""
+        return self.stand.port
 
     @property
     def state(self) -> PortState:
         """See api.ports."""
-        if self._is_answering:
+        if self.is_open:
             return "open"
         if self._wish == "give":
             return "given"
@@ -112,13 +112,12 @@ class Front:
     @property
     def status(self) -> PortStatus:
         """What is told of it."""
-        state = self.state
-        hosts = tuple(host_of(sock) for sock in self._sockets) if state == "open" else ()
-        holder = self._holder.told if self._holder is not None and state == "held" else None
-        why = telling.why(
-            state, self.kind, self.port, holder, self._mending, is_engine=self._has_engine_here()
-        )
-        return PortStatus(self.kind, self.port, state, hosts, holder, why)
+        state, holder = self.state, self.stand.holder
+        hosts = self.stand.hosts if state == "open" else ()
+        who = holder.told if holder is not None and state == "held" else None
+        is_engine = self._has_engine_here()
+        why = telling.why(state, self.kind, self.port, who, self._mended, is_engine=is_engine)
+        return PortStatus(self.kind, self.port, state, hosts, who, why)
 
     def _has_engine_here(self) -> bool:
         """Whether the engine that it stands for answers at this very port."""
@@ -128,47 +127,33 @@ class Front:
         """Whether the engine answers elsewhere, and will not want this port."""
         return self._sought is not None and self._sought.port not in (None, self.port)
 
-    # --- bound at the start -----------------------------------------------------------------------------
+    # --- before anything is started ---------------------------------------------------------------------
 
     def bind(self) -> bool:
-        """Have the port before anything is started; False: somebody else has it. Raises ConfigError."""
-        inherited = self._inherited()
-        sockets = inherited or bind_if_free(self.host, self.port)
-        if sockets is None:
-            self._held_at, self._is_held = self._around.now(), True
-            return False
-        self._have(sockets)
-        if inherited:  # others wait in it: it counts as open until it is known that nobody can serve
+        """Have the port, before anybody is answered; False: somebody else has it. Raises ConfigError."""
+        if (
+            self.stand.inherit()
+        ):  # others wait in it: it counts as open until it is known that nobody can serve
             self._opening = Opening(is_open=True)
-            self._wait(CLOSE_AFTER_S, for_engine=False)
-        return True
+            self._waiting.begin(CLOSE_AFTER_S, for_engine=False)
+            return True
+        if self.stand.have():
+            return True
+        self._held_at, self._is_held = self._around.now(), True
+        return False
 
     def held_by(self, holder: Holder) -> None:
         """It is known who has the port."""
-        self._holder = holder
-
-    def _inherited(self) -> list[socket.socket]:
-        hosts = (self.host, *telling.twins(self.host, self.port))
-        found = (self._around.supervisor.take(host, self.port) for host in hosts)
-        return [sock for sock in found if sock is not None]
-
-    def _have(self, sockets: list[socket.socket]) -> None:
-        self._sockets, self.port = sockets, port_of(sockets[0])
-        self._is_held, self._held_at, self._holder, self._mending = False, None, None, ""
-        self._around.ours.add(self.port)
-        for sock in sockets:
-            self._around.supervisor.keep(_name_of(sock), sock)
-        if len(sockets) == 1 and telling.twins(self.host, self.port):
-            asyncio.get_running_loop().run_in_executor(None, warn_of_twin, self.host, self.port)
-
-    # --- going on ---------------------------------------------------------------------------------------
+        self.stand.holder = holder
 
     def serve_with(self, client: ClientPort) -> None:
         """Answer by ``client`` from the first step on; open at once if any node can serve."""
         self.client = client
-        client.until_ready = self._until_ready
+        client.until_ready = self._waiting.until_ready
         if self._around.can_serve():
             self._opening = Opening(is_open=True)
+
+    # --- told what is wanted ----------------------------------------------------------------------------
 
     def poke(self) -> None:
         """Something happened that may concern it."""
@@ -181,7 +166,7 @@ class Front:
             self.is_wanted = True
             self._wish, self._wish_until = "take", now + TAKE_S
             if self._sought is not None:
-                self._wait(TAKE_S, for_engine=True)
+                self._waiting.begin(TAKE_S, for_engine=True)
         elif wish == "give":
             self._wish, self._wish_until = "give", now + GIVE_S
         elif wish == "usual":
@@ -191,14 +176,14 @@ class Front:
     def _end_wish(self, now: float) -> None:
         if self._wish == "give":
             self._held_at = now  # its engine may be about to come back to it
-        elif self._wish == "take" and self._is_answering:
-            self._opening = Opening(is_open=True)  # it closes only if nobody can serve for a while
         self._wish = "usual"
 
     def end(self) -> None:
         """Never open again: the daemon stops."""
         self._is_ending = True
-        self._ready.set()
+        self._waiting.end()
+
+    # --- going on ---------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Go on until cancelled."""
@@ -219,54 +204,51 @@ class Front:
             if self.status != before:
                 self._around.changed()
 
-    def close(self) -> None:
-        """Give the port back."""
-        for sock in self._sockets:
-            sock.close()
-        self._around.ours.discard(self.port)
-
     async def _act(self, client: ClientPort) -> None:
         now = self._around.now()
         if self._wish in ("take", "give") and now >= self._wish_until:
             _log.info("port %d: by its usual rules again", self.port)
             self._end_wish(now)
         judged = self._opening.judge(can_serve=self._around.can_serve(), at=now)
-        wanted = self._wish == "take" or (self._wish == "usual" and judged)
-        if wanted and not self._is_answering:
-            await self._open(client, now)
-        elif not wanted and (self._is_answering or self._sockets):
-            await self._shut(client)
-        if not wanted:
+        is_to_be_open = self._wish == "take" or (self._wish == "usual" and judged)
+        if not is_to_be_open:
             self._is_held = False
-        await self._see_to_waiting(now)
+            await self._shut(client)
+        elif not self.is_open and (self.stand.sockets or self._try_to_have(now)):
+            await self._open(client)
+        await self._see_to_waiting()
 
-    async def _open(self, client: ClientPort, now: float) -> None:
-        if not self._sockets and not self._try_to_have(now):
-            return
-        for sock in self._sockets:
+    async def _open(self, client: ClientPort) -> None:
+        for sock in self.stand.sockets:
             await client.start(sock)
-        self._is_answering = True
-        _log.info("port %d answers for %s", self.port, self.kind)
+        self.is_open = True
+        if self.mending is not None and self._has_moved():
+            self.mending.well(self.kind)
+        _log.info("port %d is open: it answers in the place of %s", self.port, telling.name_of(self.kind))
+
+    async def _shut(self, client: ClientPort) -> None:
+        if self.is_open:
+            self.is_open = False
+            await client.part(for_good=self.stand.is_kept)
+            reason = "as it was asked for" if self._wish == "give" else "for no node can serve"
+            _log.info("port %d is closed, %s", self.port, reason)
+        if self.stand.sockets:
+            self.stand.give_up()
 
     def _try_to_have(self, now: float) -> bool:
         if self._wish != "take" and self._is_left_to_its_engine(now):
             return False
-        try:
-            sockets = bind_if_free(self.host, self.port)
-        except ConfigError as error:
-            _log.warning("%s", error.sentence)
-            sockets = None
-        if sockets is None:
+        if not self.stand.try_to_have():
             self._see_held(now)
             return False
-        self._have(sockets)
+        self._is_held, self._held_at, self._mended = False, None, ""
         return True
 
     def _is_left_to_its_engine(self, now: float) -> bool:
         """Whether the port is not to be had now, though it may be free."""
         if self._held_at is None or now - self._held_at >= LEAVE_S or self._has_moved():
             return False
-        if not is_free(self.host, self.port):
+        if not self.stand.is_free():
             self._see_held(now)
         else:
             self._is_held = False
@@ -276,75 +258,31 @@ class Front:
         self._held_at, self._is_held = now, True
         if self._wish == "take":
             return
-        if self._has_engine_here():
-            self._mending = self._mend()
-        if (
-            self._holder is None and self._asking is None
-        ):  # it takes tenths of a second, so in a thread; the next step may know
-            self._asking = asyncio.create_task(
-                asyncio.to_thread(holder_of, self.host, self.port), name=f"who has port {self.port}"
-            )
-            self._asking.add_done_callback(self._asked)
+        if self._has_engine_here() and self.mending is not None:
+            self._mended = self.mending.back(self.kind)
+        self.stand.ask_who(self._holder_is_known)
 
-    def _asked(self, task: "asyncio.Task[Holder]") -> None:
-        self._asking = None
-        if task.cancelled() or task.exception() is not None or not self._is_held:
+    def _holder_is_known(self) -> None:
+        if self._is_held:
+            _log.warning("%s", self.status.why)
+            self._around.changed()
+
+    async def _see_to_waiting(self) -> None:
+        """Let requests go on, or wait, by what is there."""
+        if not self._waiting.is_on and self._wish != "take":
             return
-        self._holder = task.result()
-        _log.warning("%s", self.status.why)
-        self._around.changed()
-
-    async def _shut(self, client: ClientPort) -> None:
-        was_answering, self._is_answering = self._is_answering, False
-        sockets, self._sockets = self._sockets, []
-        for sock in sockets:
-            self._around.supervisor.drop(_name_of(sock))
-        if was_answering:
-            await client.part(for_good=self._around.supervisor.is_there)
-            reason = "as it was told" if self._wish == "give" else "for no node can serve"
-            _log.info("port %d is closed, %s", self.port, reason)
-        for sock in sockets:
-            sock.close()
-        self._around.ours.discard(self.port)
-
-    # --- requests that wait for the engine --------------------------------------------------------------
-
-    def _wait(self, patience_s: float, *, for_engine: bool) -> None:
-        """Let requests wait: for the engine of this front, or until anybody can serve."""
-        self._waits_until = self._around.now() + patience_s
-        self._waits_for_engine = for_engine
-        self._ready.clear()
-
-    async def _until_ready(self) -> None:
-        if not self._ready.is_set():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(self._waits_until - self._around.now(), 0.0)):
-                    await self._ready.wait()
-
-    async def _see_to_waiting(self, now: float) -> None:
-        """Let requests go on, or wait (again), by what is there."""
-        if self._ready.is_set() and self._wish != "take":
+        if not self._waiting.for_engine:
+            self._waiting.judge(is_there=self._around.can_serve())
             return
-        if self._waits_for_engine and (self._is_answering or self._wish != "take"):
+        if self.is_open or self._wish != "take":
             await self._around.look(LOOK_S)
-        is_there = self._sought is not None and self._sought.port is not None
-        if not self._waits_for_engine:
-            is_there = self._around.can_serve()
-        if is_there or now >= self._waits_until:
-            self._ready.set()
-        else:
-            self._ready.clear()
+        self._waiting.judge(is_there=self._sought is None or self._sought.port is not None)
 
     def _rest_s(self) -> float:
-        if self._wish == "take" and not self._is_answering:
+        if self._wish == "take" and not self.is_open:
             return HOT_S
-        if self._wish == "take" or not self._ready.is_set():
+        if self._wish == "take" or self._waiting.is_on:
             return WAIT_S
-        if not self._opening.is_settled or not self.is_wanted:
-            return SETTLE_S if self.is_wanted else LOOK_S
+        if self.is_wanted and not self._opening.is_settled:
+            return SETTLE_S
         return HELD_S if self._is_held else LOOK_S
-
-
-def _name_of(sock: socket.socket) -> str:
-    """How the service manager calls it, while it keeps it for the next life."""
-    return f"front-{port_of(sock)}-{'v6' if sock.family == socket.AF_INET6 else 'v4'}"

@@ -5,6 +5,7 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
@@ -37,6 +38,7 @@ from pairproxy.proxy.server import Port
 from pairproxy.proxy.unloading import Unloading
 from pairproxy.security.trust import TrustStore
 from pairproxy.service.supervised import Supervisor
+from pairproxy.takeover.mending import Mending
 
 _OTHER_ADMIN = "Stop that program, or set admin.listen in config.toml to another port."
 _WISHES = ", ".join(get_args(PortWish.__annotations__["want"]))
@@ -49,6 +51,7 @@ class Fronts:
     def __init__(
         self,
         own: NodeId,
+        home: Path,
         settings: Settings,
         engines: OwnEngines,
         scheduler: Scheduler,
@@ -57,7 +60,7 @@ class Fronts:
         ours: set[int],
     ) -> None:
         """``own``: this node. ``ours``: the ports on which fronts listen, kept here. Raises ConfigError."""
-        self._own, self._settings = own, settings
+        self._own, self._home, self._settings = own, home, settings
         self._engines, self._scheduler, self._dispatcher = engines, scheduler, dispatcher
         self._gate = Gate()
         self._peers: list[socket.socket] = []
@@ -105,7 +108,7 @@ class Fronts:
     def close(self) -> None:
         """Give all ports back."""
         for front in self._fronts:
-            front.close()
+            front.stand.close()
         for sock in (*self._peers, *self._admin):
             sock.close()
 
@@ -188,8 +191,10 @@ class Fronts:
     def start(self, spawn: Spawn, on_change: Callable[[], None]) -> None:
         """Open and close the fronts from now on. ``on_change``: what file() says is another than before."""
         self._on_change = on_change
+        mending = Mending(self._home, self._dispatcher.now, spawn, self._take, self._is_idle)
         self._dispatcher.listen(self._heard)
         for front in self._fronts:
+            front.mending = mending
             name = f"front of {front.engine}"
             spawn(name, restarting(name, front.run))
 
@@ -217,6 +222,18 @@ class Fronts:
         for front in meant:
             await front.step()
         return PortsAnswer(self._own, self.statuses)
+
+    def _take(self, kind: str) -> None:
+        for front in self._fronts:
+            if front.kind == kind:
+                front.want("take")
+
+    def _is_idle(self, kind: str) -> bool:
+        """Whether nothing of ours runs on the engine of a kind."""
+        engines = {front.engine for front in self._fronts if front.kind == kind}
+        return not any(
+            one.place.node == self._own and one.place.engine in engines for one in self._scheduler.running
+        )
 
     def _can_serve(self) -> bool:
         return can_serve(self._scheduler, self._dispatcher.now())

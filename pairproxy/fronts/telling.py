@@ -3,13 +3,6 @@
 from pairproxy.api.ports import PortState
 from pairproxy.engines.finder import NAMES
 from pairproxy.engines.ports import how_to_go_on
-from pairproxy.proxy.listening import twin_of
-
-
-def twins(host: str, port: int) -> tuple[str, ...]:
-    """The addresses that go with one."""
-    twin = twin_of(host, port)
-    return () if twin is None else (twin,)
 
 
 def why(state: PortState, kind: str, port: int, holder: str | None, mending: str, *, is_engine: bool) -> str:
@@ -32,6 +25,10 @@ def why(state: PortState, kind: str, port: int, holder: str | None, mending: str
     return f"{alone} {mending or _take(kind)}"
 
 
+def name_of(kind: str) -> str:
+    """An engine of this kind, for a person."""
+    return next((name for known, name in NAMES.items() if known == kind), kind)
+
+
 def _take(kind: str) -> str:
-    name = NAMES.get(kind, kind)  # type: ignore[call-overload]
-    return f"`pairproxy takeover` moves {name} aside and lets pairproxy answer there; `--dry-run` shows how."
+    return f"`pairproxy takeover` moves {name_of(kind)} aside, so that pairproxy answers there."
