@@ -94,7 +94,7 @@ def _say_done(last: "CopyProgress") -> None:
     if last.was_there:
         typer.echo(f"{where} has {plain(last.model)} already, with the same content.")
         return
-    typer.echo(f"{where} has {plain(last.model)} now ({_gb(last.total_bytes)} GB, every part checked).")
+    typer.echo(f"{where} has {plain(last.model)} now ({_size(last.total_bytes)}, every part checked).")
     if not last.is_identical:
         typer.echo(
             "Ollama there is older than 0.19 and gave it another digest; the same replica where weights,"
@@ -155,8 +155,8 @@ def in_words(told: "CopyProgress") -> str:
     if told.state == "checking" or not told.total_bytes:
         return "looking what is there"
     if told.state == "verifying":
-        return f"checking the hashes of {_gb(told.total_bytes)} GB"
-    words = [f"{_gb(told.done_bytes)} of {_gb(told.total_bytes)} GB"]
+        return f"checking the hashes of {_size(told.total_bytes)}"
+    words = [f"{_size(told.done_bytes)} of {_size(told.total_bytes)}"]
     if told.bytes_per_s is not None:
         words.append(f"{told.bytes_per_s / MB:.0f} MB/s")
     if told.left_s is not None:
@@ -169,5 +169,5 @@ def _span(seconds: float) -> str:
     return f"{minutes} min" if minutes >= 10 else f"{minutes}:{rest:02d} min" if minutes else f"{rest} s"
 
 
-def _gb(size: int) -> str:
-    return f"{size / 1e9:.2f}" if size < 10e9 else f"{size / 1e9:.1f}"
+def _size(size: int) -> str:
+    return f"{size / 1e9:.2f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
