@@ -24,11 +24,12 @@ from pairproxy.admin.live import IDLE_S, Live
 from pairproxy.admin.matrix import lay_out
 from pairproxy.admin.pages import description, kept, reckoned
 from pairproxy.admin.runs import runs_page
-from pairproxy.admin.server import AdminPort, Change, Page
+from pairproxy.admin.server import AdminPort, Change, Page, answer
 from pairproxy.admin.view import View
 from pairproxy.api.models import ModelMatrix
 from pairproxy.api.offering import OfferStatus
 from pairproxy.api.ports import PortStatus
+from pairproxy.api.settings import SettingsInForce
 from pairproxy.clock import wall
 from pairproxy.config import Limits, Settings
 from pairproxy.core.accounting.ledger import Ledger
@@ -36,6 +37,7 @@ from pairproxy.core.accounting.throughput import Throughput
 from pairproxy.core.models import ModelName
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher, Spawn
+from pairproxy.effective import flat
 from pairproxy.ended import Ended
 from pairproxy.history.writing import History
 from pairproxy.metrics import Metrics
@@ -66,7 +68,7 @@ class Observing:
         name: str,
     ) -> None:
         """``name`` is this node's, for people."""
-        self._home = home
+        self._home, self._settings = home, settings
         self._scheduler, self._book, self._now = scheduler, book, dispatcher.now
         self._ledger = Ledger()
         dispatcher.listen(self._ledger.record)
@@ -108,6 +110,7 @@ class Observing:
 
     def follow_settings(self, settings: Settings, name: str) -> None:
         """Go by settings that changed while the daemon runs."""
+        self._settings = settings
         self._history.follow_settings(settings.history)
         self._view.name = name
 
@@ -138,8 +141,13 @@ class Observing:
             "/models": reckoned(self._models),
             "/runs": runs_page(self._history.runs, self._view.kept_reports),
             "/openapi.json": kept(description),
+            "/config": self._config,
             "/advice": self._advice,
         }
+
+    async def _config(self, _: web.BaseRequest) -> web.StreamResponse:
+        """GET /config."""
+        return answer(SettingsInForce(self._scheduler.own, flat(self._settings)))
 
     async def _advice(self, request: web.BaseRequest) -> web.StreamResponse:
         """GET /advice. What it takes to advise is imported when somebody asks: it takes 0.1 s."""

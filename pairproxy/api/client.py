@@ -22,6 +22,7 @@ from pairproxy.api.schema import (
     Status,
     TrustChanged,
 )
+from pairproxy.api.settings import SettingsInForce
 from pairproxy.core.errors import PairproxyError
 
 DAEMON_FILE = "daemon.json"
@@ -91,6 +92,11 @@ def get_runs(home: Path, since_unix: float, limit: int) -> Runs:
     """Fetch /runs: the last ``limit`` that started then or later. Raises NoDaemon, PairproxyError."""
     path = f"/runs?{urlencode({'since': since_unix, 'limit': limit})}"
     return _get(home, path, Runs, lambda runs, node: runs.node == node)
+
+
+def get_settings(home: Path) -> SettingsInForce:
+    """Fetch /config: the settings that the daemon goes by. Raises NoDaemon, PairproxyError."""
+    return _get(home, "/config", SettingsInForce, lambda told, node: told.node == node)
 
 
 def trust_changed(home: Path) -> bool:

@@ -11,13 +11,14 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from pairproxy import __version__
-from pairproxy.api import commands, results
 from pairproxy.api.advice import AdviceReport
 from pairproxy.api.fields import described
 from pairproxy.api.models import ModelMatrix
 from pairproxy.api.offering import DrainAnswer
-from pairproxy.api.runs import Exported, Runs
+from pairproxy.api.printed import PRINTED
+from pairproxy.api.runs import Runs
 from pairproxy.api.schema import Explanation, KeysChanged, Report, SettingsReread, Status, TrustChanged
+from pairproxy.api.settings import SettingsInForce
 
 REF = "#/components/schemas/{name}"
 JSON, TEXT, STREAM, PAGE = "application/json", "text/plain", "text/event-stream", "text/html"
@@ -111,6 +112,7 @@ ENDPOINTS = (
         STREAM,
         errors=(503,),
     ),
+    Endpoint("/config", "The settings that the daemon goes by, secrets hidden.", SettingsInForce),
     Endpoint("/metrics", "For Prometheus, in its text format.", None, TEXT),
     Endpoint("/health", "Whether the daemon answers.", Health),
     Endpoint("/ready", "Whether any node takes work: 200 or 503.", Ready),
@@ -119,36 +121,14 @@ ENDPOINTS = (
     Endpoint("/trust", "Read the files of the paired machines anew.", TrustChanged, is_change=True),
     Endpoint("/settings", "Read the settings anew.", SettingsReread, is_change=True),
     Endpoint(
-        "/drain", "Take no new work of peers (a DrainWish), or take it again.", DrainAnswer, errors=(400,),
+        "/drain",
+        "Take no new work of peers (a DrainWish), or take it again.",
+        DrainAnswer,
+        errors=(400,),
         is_change=True,
     ),
     Endpoint("/keys", "Read the keys of clients beyond loopback anew.", KeysChanged, is_change=True),
 )
-
-PRINTED: Mapping[str, tuple[type, ...]] = {
-    "status": (Status,),
-    "report": (Report, Runs, Exported),
-    "explain": (Explanation,),
-    "models": (ModelMatrix,),
-    "advise": (AdviceReport,),
-    "whatif": (results.WhatIf,),
-    "demo": (results.DemoResult,),
-    "bench": (results.BenchResult, results.BenchLevers, results.BenchHere),
-    "peers": (commands.Peers,),
-    "rights": (commands.InForce,),
-    "forget": (commands.Forgot,),
-    "reload": (SettingsReread,),
-    "drain": (DrainAnswer,),
-    "resume": (DrainAnswer,),
-    "pair": (commands.Offered, commands.Paired),
-    "join": (commands.Paired,),
-    "takeover": (commands.Takeover,),
-    "release": (commands.Release,),
-    "keys add": (commands.KeyMade,),
-    "keys list": (commands.KeyList,),
-    "keys revoke": (commands.KeyRevoked,),
-}
-"""Which documents `pairproxy COMMAND --json` prints. Of pair each is a line; of the others there is one."""
 
 
 def build() -> dict[str, Any]:

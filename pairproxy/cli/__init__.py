@@ -17,6 +17,7 @@ from pairproxy import __version__
 from pairproxy.cli import (
     advise,
     bench,
+    config,
     demo,
     doctor,
     drain,
@@ -62,6 +63,7 @@ app.command()(peers.peers)
 app.command()(rights.rights)
 app.command()(forget.forget)
 app.add_typer(keys.app, name="keys")
+app.add_typer(config.app, name="config")
 app.add_typer(service.app, name="service")
 app.command(name="reset-identity")(reset_identity.reset_identity)
 app.command()(status.status)

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -106,12 +107,19 @@ def test_changes_take_the_token_and_looking_does_not(document: dict[str, Any]) -
 
 def printing() -> set[str]:
     """Every command that has --json, as the command line itself tells."""
-    group: Any = typer.main.get_command(cli.app)
     return {
         name
-        for name, command in group.commands.items()
+        for name, command in _commands(typer.main.get_command(cli.app))
         if any("--json" in parameter.opts for parameter in command.params)
     }
+
+
+def _commands(group: Any, above: str = "") -> Iterator[tuple[str, Any]]:
+    """Every command with its whole name, those of groups too."""
+    for name, command in group.commands.items():
+        yield f"{above}{name}", command
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{above}{name} ")
 
 
 def test_every_command_that_prints_json_publishes_its_schema(document: dict[str, Any]) -> None:

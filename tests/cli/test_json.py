@@ -43,7 +43,19 @@ ASKED: dict[str, list[list[str]]] = {
     "bench": [["--levers", "--rounds", "1"]],
 }
 """Commands that a running daemon can be asked, and how."""
-ELSEWHERE = {"rights", "forget", "demo", "pair", "join"}
+ELSEWHERE = {
+    "keys add",
+    "keys list",
+    "keys revoke",
+    "config show",
+    "config check",
+    "config path",
+    "rights",
+    "forget",
+    "demo",
+    "pair",
+    "join",
+}
 """Commands that other tests of this file, or slow ones, look at."""
 
 
@@ -79,6 +91,22 @@ def test_what_is_printed_without_a_daemon_is_published_too(home: Path, tmp_path:
         done = here(*line, "--home", home, "--json")
         assert done.returncode == 0
         assert printed(line[0], done.stdout) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "keys add ci --slots 2", "keys list", "keys revoke ci", "config show", "config check",
+        "config check none.toml", "config path",
+    ],
+)  # fmt: skip
+def test_keys_and_settings_are_published_too(home: Path, line: str) -> None:
+    """With and without a key, and of a file that is not there."""
+    if "revoke" in line:
+        here("keys", "add", "ci", "--home", home)
+    words = line.split()
+    done = here(*words, "--home", home, "--json")
+    assert printed(" ".join(words[:2]), done.stdout) == []
 
 
 @pytest.mark.parametrize("path", [one.path for one in ENDPOINTS if one.media == JSON and not one.is_change])

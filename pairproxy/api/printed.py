@@ -1,0 +1,38 @@
+"""What commands print with --json: which documents, of which command."""
+
+from collections.abc import Mapping
+
+from pairproxy.api import commands, results, settings
+from pairproxy.api.advice import AdviceReport
+from pairproxy.api.models import ModelMatrix
+from pairproxy.api.offering import DrainAnswer
+from pairproxy.api.runs import Exported, Runs
+from pairproxy.api.schema import Explanation, Report, SettingsReread, Status
+
+PRINTED: Mapping[str, tuple[type, ...]] = {
+    "status": (Status,),
+    "report": (Report, Runs, Exported),
+    "explain": (Explanation,),
+    "models": (ModelMatrix,),
+    "advise": (AdviceReport,),
+    "whatif": (results.WhatIf,),
+    "demo": (results.DemoResult,),
+    "bench": (results.BenchResult, results.BenchLevers, results.BenchHere),
+    "peers": (commands.Peers,),
+    "rights": (commands.InForce,),
+    "forget": (commands.Forgot,),
+    "reload": (SettingsReread,),
+    "drain": (DrainAnswer,),
+    "resume": (DrainAnswer,),
+    "pair": (commands.Offered, commands.Paired),
+    "join": (commands.Paired,),
+    "takeover": (commands.Takeover,),
+    "release": (commands.Release,),
+    "keys add": (commands.KeyMade,),
+    "keys list": (commands.KeyList,),
+    "keys revoke": (commands.KeyRevoked,),
+    "config show": (settings.ShownSettings,),
+    "config check": (settings.Checked,),
+    "config path": (settings.ConfigPath,),
+}
+"""Which documents `pairproxy COMMAND --json` prints. Of pair each is a line; of the others there is one."""
