@@ -119,7 +119,12 @@ def test_a_new_process_of_ours_is_not_taken_for_the_owner() -> None:
         assert family.pid in processor.ours
         assert child.pid not in processor.ours
         told: list[float | None] = []
-        until(lambda: told.append(processor.others(0.01)) or child.pid in processor.ours)
+
+        def is_known() -> bool:
+            told.append(processor.others(0.01))
+            return child.pid in processor.ours
+
+        until(is_known)
         assert set(told) == {None}, "its use before it was known is not told as others'"
 
 

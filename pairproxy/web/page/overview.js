@@ -58,19 +58,19 @@ function node(one, fastest) {
     h("h3", {}, name(one.name), h("span", { class: `state ${state[0]}` }, state[1])),
     one.problem && !one.is_up ? h("p", { class: "bad" }, prose(one.problem)) : null,
     one.withheld ? h("p", { class: "muted" }, one.is_self ? "Peers get no slot here: " : "It offers nothing: ", prose(one.withheld_why)) : null,
-    one.engines.map((engine) => engineOf(engine)),
+    one.engines.map((engine) => engineOf(engine, one.is_self || !one.withheld)),
     one.engines.length ? null : h("p", { class: "muted" }, one.is_up ? "no engine" : "its engines are not known now"),
     one.models_differ.length ? h("p", { class: "bad" }, "Other content under the same name: ", one.models_differ.map(plain).join(", "), ". ", h("a", { href: "#/models" }, "What that costs")) : null,
     h("p", { class: "speed" }, sparkline(one.recent_tokens_per_s, fastest), h("span", { class: "figure" }, rate(one.tokens_per_s))),
   );
 }
 
-function engineOf(engine) {
+function engineOf(engine, isOffered) {
   const models = counted(engine.replicas.length, "model");
   const busy = engine.is_up ? `${engine.in_flight} of ${counted(engine.slots, "slot")} in use` : "does not answer";
   const all = engine.slots + engine.foreign;
   const cells = Array.from({ length: all > MOST_CELLS ? 0 : all }, (_, index) =>
-    h("span", { class: index < engine.in_flight ? "cell full" : index < engine.slots ? "cell" : "cell foreign" }),
+    h("span", { class: index < engine.in_flight ? "cell full" : index < engine.slots && isOffered ? "cell" : "cell foreign" }),
   );
   const bar = h("div", { class: "bar" }, h("span", { "width%": (100 * engine.in_flight) / Math.max(engine.slots, 1) }));
   return h(
