@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from pairproxy.api.offering import DrainAnswer
 
 LOOK_S = 0.5  # between two looks at what still runs; a person waits for it, and a look costs a millisecond
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def seconds(text: str) -> float:
     """``90s``, ``30m``, ``2h``, ``1h30m``, ``7d``. Raises BadParameter for anything else."""
     from pairproxy.api.offering import LONGEST_DRAIN_S
+    from pairproxy.cli.report_history import UNITS
 
-    parts = re.findall(r"(\d{1,9})([smhd])", text.strip().lower())
+    parts = re.findall(r"(\d{1,9})([smhdw])", text.strip().lower())
     if not parts or "".join(map("".join, parts)) != text.strip().lower():
         raise typer.BadParameter(f"{text!r} is no time: write 90s, 30m, 2h, 1h30m or 7d.")
-    found = float(sum(int(count) * _UNITS[unit] for count, unit in parts))
+    found = float(sum(int(count) * UNITS[unit] for count, unit in parts))
     if not 0 < found <= LONGEST_DRAIN_S:
         raise typer.BadParameter("Between one second and a year, please; leave --for out to drain for good.")
     return found
