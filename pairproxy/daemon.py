@@ -146,6 +146,7 @@ class Daemon:
             )  # fmt: skip
             stack.callback(fronts.close)
             await fronts.bind(trust)
+            self._supervisor.refuse_rest()
             try:
                 await self._engines.start()
                 async with self._group:

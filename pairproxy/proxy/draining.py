@@ -10,6 +10,7 @@ from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.proxy.server import SHUTDOWN_S, Port
 
+TAKEN_IN_S = 0.05  # whoever was taken in at the last moment has still to say what it wants
 DRAIN_S = 30.0  # replies of agents mostly end within it; a second Ctrl-C ends them at once
 
 _log = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ async def drain(
     """
     for port in ports:
         port.close()
+    await asyncio.sleep(TAKEN_IN_S)
     dispatcher.tell(DrainStarted(dispatcher.now()))
     if _running(scheduler) or scheduler.waiting:
         _log.info(

@@ -111,6 +111,7 @@ class Port:
         self._sockets: list[socket.socket] = []
         self._most_handshakes = limits.unauthenticated_connections
         self._handshakes: dict[asyncio.Task[None], str] = {}  # the caller's address; oldest first
+        self._beginnings: set[asyncio.Task[None]] = set()  # of connections without TLS
 
     @property
     def connections(self) -> int:
@@ -126,7 +127,7 @@ class Port:
         self._sockets.append(sock)
 
     def close(self) -> None:
-        """Take no new connections; those that are open go on."""
+        """Take no new connections; those that were taken go on, but for handshakes."""
         for one in (*self._listening, *self._handshakes):
             one.cancel()
         self._listening.clear()
@@ -157,6 +158,8 @@ class Port:
     async def stop(self, grace_s: float = 0.0) -> None:
         """Close the port and, after ``grace_s``, what is open on it; its handlers have ended then."""
         self.close()
+        for one in self._beginnings:
+            one.cancel()
         await self._server.shutdown(max(grace_s, AT_ONCE_S))
         with suppress(TimeoutError):  # aiohttp cancels its handlers and does not look back
             async with asyncio.timeout(HANDLERS_END_S):
@@ -187,6 +190,10 @@ class Port:
             oldest.cancel()
         work = self._begin(connection, tls)
         task = asyncio.get_running_loop().create_task(work, name="beginning of a connection")
+        if tls is None:  # over within a turn of the loop
+            self._beginnings.add(task)
+            task.add_done_callback(self._beginnings.discard)
+            return
         self._handshakes[task] = host
         task.add_done_callback(lambda ended: self._handshakes.pop(ended, None))
 

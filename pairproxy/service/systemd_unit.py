@@ -68,6 +68,7 @@ After={"network-online.target " if is_system else ""}ollama.service
 [Service]
 Type=notify
 NotifyAccess=main
+SyslogIdentifier=pairproxy
 {user}ExecStart={_line(wanted.up)}
 ExecReload={_line(wanted.reload)}
 Restart=on-failure
