@@ -53,7 +53,7 @@ def test_a_drain_refuses_what_is_new_or_waits_and_says_what_it_cut(
             waiting = asyncio.create_task(ask(file, tokens=1))
             await asyncio.to_thread(until, lambda: queue_length(file) == 1, "one waits", 5.0)
             daemon.stop()
-            await asyncio.sleep(0)
+            await asyncio.to_thread(until, lambda: "stopping;" in caplog.text, "it drains", 5.0)
             new = await asyncio.to_thread(status_of, kept, "POST", "/api/chat", CHAT)
         return await cut, await waiting, new, len(caplog.records)
 
