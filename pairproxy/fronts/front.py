@@ -176,6 +176,8 @@ class Front:
     def _end_wish(self, now: float) -> None:
         if self._wish == "give":
             self._held_at = now  # its engine may be about to come back to it
+        elif self._wish == "take" and self.is_open:
+            self._opening = Opening(is_open=True)  # an engine that answers only now need not be settled first
         self._wish = "usual"
 
     def end(self) -> None:
