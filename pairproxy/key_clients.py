@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pairproxy.api.schema import KeysChanged
 from pairproxy.config import Settings, parse_listen
-from pairproxy.core.errors import SetupError
+from pairproxy.core.errors import ConfigError, SetupError
 from pairproxy.core.models import EngineId, NodeId
 from pairproxy.dispatcher import Dispatcher, Spawn
 from pairproxy.engines.own import OwnEngines
@@ -31,7 +31,7 @@ from pairproxy.security.client_tls import key_port_context, show
 
 _log = logging.getLogger(__name__)
 
-LOOK_S = 10.0  # between looks at this machine's addresses and the certificate's dates
+LOOK_S = 10.0  # between looks at this machine's addresses and the certificate's dates; and tries to open
 OnChange = Callable[[str, int | None], None]
 """Hears where the port is open: host, port; None: closed."""
 
@@ -52,15 +52,22 @@ class KeyClients:
         self._reading = asyncio.Lock()
         self._on_change: OnChange = lambda host, port: None
         self._port: KeyPort | None = None
+        self._hindrance = ""  # why the port cannot be had now
         self.host = ""
         self.open_port: int | None = None
         """Where the port is open; None: nowhere."""
 
     def bind(self) -> None:
-        """Read the keys, and take the port if there are any. Raises StoreError, PortTaken, ConfigError."""
+        """Read the keys, and take the port if there are any. Raises StoreError, PortTaken.
+
+        An address that this machine does not have may come: Docker's is there while Docker runs.
+        """
         self._keys.take(self._keys.read())
         if self._settings.clients.listen and self._keys.keys():
-            self._sockets = self._bound()
+            try:
+                self._sockets = self._bound()
+            except ConfigError as error:
+                self._hindered(error.sentence)
 
     def give_back(self) -> None:
         """Close what was bound and not opened."""
@@ -95,7 +102,7 @@ class KeyClients:
         """Answer on the port if there is a key. ``on_change`` hears of each change after this."""
         if self._sockets and self._port is not None:
             await self._open(self._port)
-        elif self._settings.clients.listen:
+        elif self._settings.clients.listen and not self._keys.keys():
             _log.warning("clients.listen is set, but the port stays closed. %s", NO_KEYS)
         self._on_change = on_change
         if self._settings.clients.listen:
@@ -105,8 +112,8 @@ class KeyClients:
         """Read the keys anew and act on what changed (POST /keys).
 
         Who shows a key that was revoked is cut off when this returns, whatever was under way. Raises
-        StoreError, and changes nothing, for a file that cannot be used; PortTaken and ConfigError where the
-        port has to open and cannot.
+        StoreError, and changes nothing, for a file that cannot be used; PortTaken where the port has to open
+        and somebody has it.
         """
         async with self._reading:
             news = self._keys.take(await asyncio.to_thread(self._keys.read))
@@ -114,7 +121,10 @@ class KeyClients:
                 self._port.cut(news.gone)
             for one in news.gone:
                 _log.info("the key %s was revoked", one.name)
-            await self._open_or_close()
+            try:
+                await self._open_or_close()
+            except ConfigError as error:
+                self._hindered(error.sentence)
         return KeysChanged(
             self._node,
             tuple(one.name for one in news.added),
@@ -139,7 +149,15 @@ class KeyClients:
     def _why_closed(self) -> str:
         if self.open_port is not None:
             return ""
-        return NO_KEYS if self._settings.clients.listen else NO_LISTEN
+        if not self._settings.clients.listen:
+            return NO_LISTEN
+        return self._hindrance if self._keys.keys() else NO_KEYS
+
+    def _hindered(self, sentence: str) -> None:
+        """Remember why the port cannot be had; said once."""
+        if sentence != self._hindrance:
+            _log.warning("clients with a key cannot reach this machine yet: %s", sentence)
+        self._hindrance = sentence
 
     def _bound(self) -> list[socket.socket]:
         where = parse_listen(self._settings.clients.listen, "clients.listen")
@@ -157,7 +175,7 @@ class KeyClients:
         sockets, self._sockets = self._sockets, []
         for sock in sockets:
             await port.start(sock, self._context)
-        self.host, self.open_port = host_of(sockets[0]), port_of(sockets[0])
+        self.host, self.open_port, self._hindrance = host_of(sockets[0]), port_of(sockets[0]), ""
         _log.info("clients with a key are answered on %s, port %d, by TLS", self.host, self.open_port)
 
     def _certificate(self) -> Served:
@@ -167,13 +185,21 @@ class KeyClients:
     async def _keep_certificate(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
-            if self._context is None or self.open_port is None:
+            if self.open_port is None or self._context is None:
+                await self._try_again()
                 continue
             found = await asyncio.to_thread(self._certificate)
             if found.is_renewed:
                 self._tell(found)
                 show(self._context, found.file)
                 _log.info("the certificate of the key port was made anew")
+
+    async def _try_again(self) -> None:
+        async with self._reading:
+            try:
+                await self._open_or_close()
+            except SetupError as error:
+                self._hindered(error.sentence)
 
     def _tell(self, found: Served) -> None:
         if found.is_new:

@@ -3,8 +3,10 @@
 import contextlib
 import http.client
 import json
+import shutil
 import socket
 import sqlite3
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from pairproxy.config import ClientSettings, Settings
 from pairproxy.core.errors import ConfigError
 from pairproxy.core.models import NodeId
 from pairproxy.key_clients import KeyClients
+from pairproxy.security.client_keys import ClientKeys
 from tests.support.command import here
 from tests.support.daemons import Daemons, Node, settings, until
 from tests.support.keyed import trusting
@@ -116,6 +119,39 @@ def test_without_clients_listen_a_key_opens_nothing_and_says_so(tmp_path: Path) 
         assert (done.returncode, done.stdout[:4]) == (0, "ppk_")
         assert "set clients.listen in config.toml" in " ".join(done.stderr.split())
         assert anna.file.key_port is None
+
+
+@pytest.mark.slow
+def test_an_address_may_come_later(tmp_path: Path) -> None:
+    """Docker's is there while Docker runs: the daemon starts without it, says so, and opens when it comes."""
+    with Daemons(tmp_path) as daemons:
+        home = daemons.home("anna", with_clients(listen="192.0.2.77:0"))
+        key, _ = ClientKeys(home).add("ci")
+        (anna,) = daemons.start("anna")
+        until(lambda: "cannot reach this machine yet: Cannot listen on 192.0.2.77" in anna.log, "it is said")
+        assert anna.file.key_port is None
+        done = here("keys", "add", "web", "--home", home)
+        assert (done.returncode, done.stdout[:4]) == (0, "ppk_")
+        assert "Cannot listen on 192.0.2.77" in done.stderr
+        with Address("192.0.2.77"):
+            until(lambda: anna.file.key_port, "the port opens", 20.0)
+            until(lambda: "answered on 192.0.2.77" in anna.log, "and that is said")
+        assert key
+
+
+class Address:
+    """An address of loopback's interface, while in the block."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def __enter__(self) -> None:
+        line = ["ip", "addr", "add", f"{self._address}/32", "dev", "lo"]
+        if not shutil.which("ip") or subprocess.run(line, capture_output=True, timeout=10).returncode:
+            pytest.skip("it takes root and Linux's program ip to give this machine another address")
+
+    def __exit__(self, *_: object) -> None:
+        subprocess.run(["ip", "addr", "del", f"{self._address}/32", "dev", "lo"], timeout=10, check=True)
 
 
 def test_a_damaged_file_of_keys_refuses_the_start(tmp_path: Path) -> None:

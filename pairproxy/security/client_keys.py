@@ -194,7 +194,7 @@ def _is_newer(content: bytes) -> bool:
 NO_KEYS = "There is no key yet: `pairproxy keys add NAME` makes one."
 NO_LISTEN = (
     "Keys are taken nowhere yet: set clients.listen in config.toml, for example"
-    ' listen = "0.0.0.0:11635" below [clients], and restart the daemon.'
+    ' listen = "0.0.0.0:11636" below [clients], and restart the daemon.'
 )
 _NEWER = "{} was written by a newer pairproxy. Run that one, or move the file away and make new keys."
 _OTHERS_CHANGE = "Another pairproxy command changes the keys at this moment. Try again when it is done."

@@ -10,7 +10,7 @@ from tests.support.daemons import until
 from tests.support.lan_host import Host
 from tests.support.lan_nodes import LanCommand, lan_settings
 
-PORT = 11635
+PORT = 11636
 CHAT = json.dumps({"model": "paced:1b", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 3})
 
 
