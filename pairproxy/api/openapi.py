@@ -16,12 +16,14 @@ from pairproxy.api.fields import described
 from pairproxy.api.models import ModelMatrix
 from pairproxy.api.offering import DrainAnswer
 from pairproxy.api.printed import PRINTED
+from pairproxy.api.replication import CopyProgress
 from pairproxy.api.runs import Runs
 from pairproxy.api.schema import Explanation, KeysChanged, Report, SettingsReread, Status, TrustChanged
 from pairproxy.api.settings import SettingsInForce
 
 REF = "#/components/schemas/{name}"
 JSON, TEXT, STREAM, PAGE = "application/json", "text/plain", "text/event-stream", "text/html"
+LINES = "application/x-ndjson"
 
 
 class Error(msgspec.Struct, frozen=True):
@@ -127,6 +129,14 @@ ENDPOINTS = (
         errors=(400,),
         is_change=True,
     ),
+    Endpoint(
+        "/replicate",
+        "Copy a model between two nodes (a CopyWish); a CopyProgress each half second, a line each.",
+        CopyProgress,
+        LINES,
+        errors=(400, 404, 409, 502),
+        is_change=True,
+    ),
     Endpoint("/keys", "Read the keys of clients beyond loopback anew.", KeysChanged, is_change=True),
 )
 
@@ -223,6 +233,8 @@ _WHY = {
     400: "What was asked for is not clear.",
     403: "Another site's Host or Origin, or a change without the token.",
     404: "It is not remembered.",
+    409: "It cannot be, as things are; the sentence says what to do.",
+    502: "The other machine does not answer.",
     503: "As many watch as may.",
 }
 

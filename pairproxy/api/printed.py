@@ -4,8 +4,10 @@ from collections.abc import Mapping
 
 from pairproxy.api import commands, results, settings
 from pairproxy.api.advice import AdviceReport
+from pairproxy.api.diagnosis import Diagnosis
 from pairproxy.api.models import ModelMatrix
 from pairproxy.api.offering import DrainAnswer
+from pairproxy.api.replication import CopyProgress
 from pairproxy.api.runs import Exported, Runs
 from pairproxy.api.schema import Explanation, Report, SettingsReread, Status
 
@@ -22,10 +24,12 @@ PRINTED: Mapping[str, tuple[type, ...]] = {
     "rights": (commands.InForce,),
     "forget": (commands.Forgot,),
     "reload": (SettingsReread,),
+    "replicate": (CopyProgress,),
     "drain": (DrainAnswer,),
     "resume": (DrainAnswer,),
     "pair": (commands.Offered, commands.Paired),
     "join": (commands.Paired,),
+    "doctor": (Diagnosis,),
     "takeover": (commands.Takeover,),
     "release": (commands.Release,),
     "keys add": (commands.KeyMade,),
@@ -35,4 +39,4 @@ PRINTED: Mapping[str, tuple[type, ...]] = {
     "config check": (settings.Checked,),
     "config path": (settings.ConfigPath,),
 }
-"""Which documents `pairproxy COMMAND --json` prints. Of pair each is a line; of the others there is one."""
+"""Which documents `pairproxy COMMAND --json` prints. Of pair and replicate each is a line; of others there is one."""

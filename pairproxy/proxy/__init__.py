@@ -1,4 +1,4 @@
-"""The two ports that carry requests, and the way a reply takes back.
+"""The ports that carry requests, and the way a reply takes back.
 
 ::
 
@@ -10,12 +10,15 @@
       |- unloading     unloading a model also where this node's requests made peers load it
       `- tunnel        a WebSocket: raw bytes between a client and the engine of its port
     peer_port          mutual TLS: inference for this node's engines, what they list, state documents
-    both
+    key_port           TLS and a key: the client port for containers, and for machines without pairproxy
+      `- key_gate      the one place where a key is looked for, compared and taken out of a request
+    all of them
       |- listening     binding ports, and saying who has one that is taken
       |- server        aiohttp's server as a port of ours needs it
       |- connection    one of its connections; what is no HTTP is answered without a word of it
       |- room          who has a place, and who gives way
       |- form          what has to be true of a request before anybody looks at its content
+      |- lines         an answer that tells step by step how something goes
       `- body          reading a request's body within its limits
     forward            one attempt: request out, reply back, chunk by chunk, unchanged
       |- headers       which headers go on, towards engines and towards peers

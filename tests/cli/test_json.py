@@ -50,6 +50,7 @@ ELSEWHERE = {
     "config show",
     "config check",
     "config path",
+    "replicate",
     "rights",
     "forget",
     "demo",

@@ -40,12 +40,14 @@ def test_each_right_is_set_alone(home: Path, ben: Identity) -> None:
     assert told(home, "--slots", "2")["slots"] == 2
     found = told(home, "--model", "qwen*", "--model", "m:1")
     assert (found["slots"], found["models"]) == (2, ["qwen*", "m:1"])
+    assert told(home, "--may-add-models")["may_add_models"] is True
+    assert told(home, "--may-not-add-models")["may_add_models"] is False
     assert told(home, "--may-not-use-me")["may_use_me"] is False
     assert told(home, "--i-may-not-use")["i_may_use"] is False
     found = told(home, "--any-slots", "--all-models", "--may-use-me", "--i-may-use")
     assert found == {
         "name": "ben-ws", "node": ben.device_id, "may_use_me": True, "i_may_use": True,
-        "slots": None, "models": [], "has_daemon": False,
+        "slots": None, "models": [], "has_daemon": False, "may_add_models": False,
     }  # fmt: skip
 
 

@@ -122,8 +122,7 @@ class Node:
         replicas = tuple((one, True) for one in models)
         report = EngineReport(ENGINE, engine_kind, "1", slots, replicas, tuple(catalogue))
         self._report = replace(report, continuing=frozenset(one.model for one in models if continues))
-        self._is_merged = is_merged
-        self._serve_models = serve_models
+        self._is_merged, self._serve_models = is_merged, serve_models
         self._shows_headers = shows_headers
         self._kind = kind
         self._peers: dict[NodeId, Upstream] = {}
