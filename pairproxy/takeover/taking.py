@@ -159,7 +159,8 @@ def _undo(home: Path, taken: Taken, machine: Machine, tell: Tell) -> list[str]:
         except (PairproxyError, OSError) as error:
             failures.append(error.sentence if isinstance(error, PairproxyError) else str(error.strerror))
     if failures:
-        _wish(home, "usual", taken.usual)
+        # An engine that is still away does not come back by itself: the front need not wait for it to.
+        _wish(home, "take" if answers(taken.kind, taken.moved) else "usual", taken.usual)
         raise TakeoverFailed(
             f"Not all could be put back: {' '.join(failures)} What is left stands in "
             f"{home / record.RECORD_FILE}; run `pairproxy release` to try again."

@@ -6,7 +6,7 @@
 
 `systemctl` and `sudo` are scripts in machine.bin, made of stand_in_systemctl.py. Every call of either is
 counted; ``fail(at, how)`` lets one of them fail: "before" it does anything, "after" it has done all of it,
-or "killed" as by a signal.
+"killed" as by a signal; "kills" ends who called it, as a power cut would.
 """
 
 import json
@@ -83,6 +83,14 @@ class StandInMachine:
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def config(self) -> str:
+        """The config.toml of a daemon whose front stands for this engine."""
+        return (
+            '[peers]\nlisten = "127.0.0.1:0"\nloopback = true\n[admin]\nlisten = "127.0.0.1:0"\n'
+            f'[[engines]]\nkind = "ollama"\nurl = "http://127.0.0.1:{self.moved}"\n'
+            f'listen = "127.0.0.1:{self.usual}"\n'
+        )
 
     def start(self) -> None:
         """Boot: the unit is loaded and started, and answers."""

@@ -24,6 +24,9 @@ def main() -> int:
         return 1
     if how == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
+    if how == "kills":
+        os.kill(os.getppid(), signal.SIGKILL)
+        return 1
     status = subprocess.run(words).returncode if name == "sudo" else systemctl(words)
     if how == "after":
         say(f"{name}: it is done, and fails all the same", sys.stderr)
