@@ -190,7 +190,7 @@ def _log(scene: Scene, facts: Facts) -> str:
                 return _RUN.sub("run=(left out)", text[-LOG_BYTES:])
         with suppress(OSError), Path(one.log).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
-            return _RUN.sub("run=(left out)", "\n".join(file.read().decode(errors="replace").split("\n")[1:]))
+            return _RUN.sub("run=(left out)", file.read().decode(errors="replace"))
     return ""
 
 

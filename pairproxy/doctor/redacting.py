@@ -10,7 +10,7 @@ _ID = re.compile(r"(?<![A-Z2-7])[A-Z2-7]{52}(?![A-Z2-7])")
 _SHORT_ID = re.compile(r"(?<![A-Z2-7])([A-Z2-7]{4})-?([A-Z2-7]{4})(?![A-Z2-7-])")
 _V4 = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.]\d)")
 _V6 = re.compile(
-    r"(?<![0-9A-Za-z:.])\[?([0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f.]{0,15}){2,8}(?:%[\w.-]{1,32})?)\]?(?![0-9A-Za-z:])"
+    r"(?<![0-9A-Za-z:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f.]{0,15}){2,8}(?:%[\w.-]{1,32})?(?![0-9A-Za-z:])"
 )
 _HARDWARE = re.compile(r"(?<![0-9A-Fa-f:-])(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:-])")
 _MAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w")
@@ -49,8 +49,8 @@ class Redactor:
         text = _MAIL.sub(lambda hit: self._stand_in("mail", hit[0]), text)
         text = _ID.sub(lambda hit: self._stand_in("node", hit[0]), text)
         text = _HARDWARE.sub(lambda hit: self._stand_in("hardware", hit[0]), text)
-        text = _V6.sub(lambda hit: self._address(hit[0], hit[1]), text)
-        return _V4.sub(lambda hit: self._address(hit[0], hit[0]), text)
+        text = _V6.sub(lambda hit: self._address(hit[0]), text)
+        return _V4.sub(lambda hit: self._address(hit[0]), text)
 
     def value(self, value: Any) -> Any:
         """The same of everything in a JSON value, the names of its fields included."""
@@ -69,12 +69,12 @@ class Redactor:
             self._stand_ins[key] = f"{kind}-{self._counts[kind]}"
         return self._stand_ins[key]
 
-    def _address(self, written: str, text: str) -> str:
+    def _address(self, text: str) -> str:
         """Its stand-in; what only this machine or no machine has stays, as does what is no address."""
         try:
             address = ipaddress.ip_address(text)
         except ValueError:
-            return written
+            return text
         if address.is_loopback or address.is_unspecified or address.is_multicast:
-            return written
+            return text
         return self._stand_in("address", str(address))

@@ -44,6 +44,7 @@ ASKED: dict[str, list[list[str]]] = {
 }
 """Commands that a running daemon can be asked, and how."""
 ELSEWHERE = {
+    "doctor",
     "keys add",
     "keys list",
     "keys revoke",
