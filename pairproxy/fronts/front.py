@@ -218,14 +218,21 @@ class Front:
             await self._shut(client)
         elif not self.is_open and (self.stand.sockets or self._try_to_have(now)):
             await self._open(client)
+        if self.mending is not None and self.is_open and self._wish == "usual":
+            self._see_to_engine(self.mending)
         await self._see_to_waiting()
+
+    def _see_to_engine(self, mending: Mending) -> None:
+        """Whether the engine, whose port this front has, is where it was moved to."""
+        if self._has_moved():
+            mending.well(self.kind)
+        elif self._sought is not None and self._sought.port is None:
+            mending.away(self.kind)
 
     async def _open(self, client: ClientPort) -> None:
         for sock in self.stand.sockets:
             await client.start(sock)
         self.is_open = True
-        if self.mending is not None and self._has_moved():
-            self.mending.well(self.kind)
         _log.info("port %d is open: it answers in the place of %s", self.port, telling.name_of(self.kind))
 
     async def _shut(self, client: ClientPort) -> None:

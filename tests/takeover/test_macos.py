@@ -1,6 +1,8 @@
 """The Ollama app of macOS is moved by a variable of its session, which does not stay set."""
 
+import asyncio
 import plistlib
+import socket
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -8,10 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from pairproxy.takeover import record
+from pairproxy.takeover.asking import is_refused
 from pairproxy.takeover.machine import Machine, StepFailed
-from pairproxy.takeover.macos import AGENT, SUPPORT, MacApp, agent_plist
+from pairproxy.takeover.macos import AGENT, QUIT, SUPPORT, MacApp, agent_plist
+from pairproxy.takeover.mending import AWAY_S, Mending
 from pairproxy.takeover.moving import CannotTake, Move, Owner, OwnerKind
+from pairproxy.takeover.record import Taken
 from tests.support.moving_engines import Taking, front, hasty
+from tests.support.running import run_async
 from tests.support.stand_ins import StandIns
 
 
@@ -188,3 +195,40 @@ def test_the_agent_sets_the_variable_until_the_server_is_there(mac: Mac, tmp_pat
         ["launchctl", "setenv", "OLLAMA_HOST", "it's mine"],
     ]
     assert (tmp_path / "asked").read_text().splitlines() == [f"-z 127.0.0.1 {mac.moved}"] * 2
+
+
+def test_an_app_that_was_opened_again_while_the_front_had_its_port_is_mended(
+    mac: Mac, tmp_path: Path
+) -> None:
+    """Without the variable its server finds the port taken and ends, again and again."""
+    machine = Machine(mac.runner)
+    plan = hasty(MacApp().plan(Move("ollama", mac.open(), mac.usual, mac.moved), machine))
+    for step in plan.steps:
+        step.do(machine)
+    home = tmp_path / "pairproxy"
+    taken = Taken("ollama", mac.usual, mac.moved, "macos-app", "", plan.steps, len(plan.steps), is_done=True)
+    record.write(home, record.Record((taken,)))
+    taking: list[str] = []
+
+    async def mend() -> None:
+        times = iter([0.0, *[AWAY_S] * 9])
+        async with asyncio.TaskGroup() as group:
+            mending = Mending(
+                home, lambda: next(times), lambda name, work: group.create_task(work, name=name),
+                taking.append, machine=machine,
+            )  # fmt: skip
+            assert mending.away("ollama") == ""
+            assert mending.away("ollama") == ""  # not known yet: the record is being read
+
+    with socket.create_server(("127.0.0.1", mac.usual)):
+        mac.run("osascript", "-e", QUIT)
+        mac.until_refused(mac.moved)
+        before = mac.calls
+        run_async(mend())  # the app does not run: somebody ended it
+        assert mac.calls == before
+        mac.run("open", "-a", str(mac.bundle))
+        assert is_refused(mac.moved)
+        run_async(mend())
+        mac.until_answers("ollama", mac.moved)
+    assert taking == []  # the front has the port already
+    assert mac.known("launchd") == {}
