@@ -39,4 +39,7 @@ PRINTED: Mapping[str, tuple[type, ...]] = {
     "config check": (settings.Checked,),
     "config path": (settings.ConfigPath,),
 }
-"""Which documents `pairproxy COMMAND --json` prints; of pair and replicate each is a line, of others the whole."""
+"""Which documents `pairproxy COMMAND --json` prints.
+
+Of pair and replicate each is a line; of the others there is one.
+"""
