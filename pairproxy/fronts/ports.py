@@ -213,7 +213,7 @@ class Fronts:
         if not meant:
             known = ", ".join(str(one.port) for one in self._fronts)
             raise BadRequest(f"There is no client port {wish.port} here. There is: {known or 'none'}.")
-        if wish.want == "look":
+        if wish.want in ("look", "usual"):  # an engine that moved is seen where it is now
             await self._engines.look(LOOK_S)
         for front in meant:
             if front.is_wanted or wish.port:
