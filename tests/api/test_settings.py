@@ -9,7 +9,7 @@ def test_what_is_not_so_is_left_out() -> None:
     """A hundred settings are easier to read without five empty fields each; a value of null is one."""
     told = msgspec.to_builtins(ShownSetting("peers.max_slots", None, "default"))
     assert told == {"key": "peers.max_slots", "value": None, "source": "default"}
-    differing = ShownSetting("log.level", "info", "file", line=2, differs=True, in_force=None, remedy="reload")
+    differing = ShownSetting("log.level", "info", "file", line=2, differs=True, remedy="reload")
     assert msgspec.convert(msgspec.to_builtins(differing), ShownSetting) == differing
 
 
