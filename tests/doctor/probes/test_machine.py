@@ -1,0 +1,22 @@
+import platform
+from pathlib import Path
+
+from pairproxy.doctor.probes.machine import machine
+
+
+def test_it_tells_of_this_python() -> None:
+    """The tests run with the compiled parts."""
+    found = machine()
+    assert found.python == platform.python_version()
+    assert found.has_fast_parser
+    assert found.has_fast_loop
+
+
+def test_linux_inside_windows_is_told_by_its_kernel(tmp_path: Path) -> None:
+    """By its name; where there is no such file it is another system."""
+    kernel = tmp_path / "version"
+    kernel.write_text("Linux version 5.15.153.1-microsoft-standard-WSL2")
+    assert machine(kernel).is_wsl
+    kernel.write_text("Linux version 6.1.0-debian")
+    assert not machine(kernel).is_wsl
+    assert not machine(tmp_path / "none").is_wsl
