@@ -155,16 +155,10 @@ def test_openssl_finds_nothing_to_blame(home: Path) -> None:
     if openssl is None:
         pytest.skip("there is no program openssl here")
     file = served(home, ["box.example.org", "203.0.113.7"], "anna-ws", ADDRESSES).file
-    line = [
-        openssl,
-        "verify",
-        "-x509_strict",
-        "-purpose",
-        "sslserver",
-        "-CAfile",
-        home / DIRECTORY / AUTHORITY_FILE,
-    ]
-    done = subprocess.run([*line, file], capture_output=True, text=True, timeout=30)
+    line = [openssl, "verify", "-x509_strict", "-purpose", "sslserver", "-CAfile"]
+    done = subprocess.run(
+        [*line, str(home / DIRECTORY / AUTHORITY_FILE), str(file)], capture_output=True, text=True, timeout=30
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
