@@ -12,6 +12,9 @@ from urllib.parse import urlsplit
 
 from pairproxy.engines.ports import PORTS
 from pairproxy.takeover import ollama_host
+from pairproxy.takeover.asking import HOST
+from pairproxy.takeover.machine import Variables
+from pairproxy.takeover.running import CommandFailed, Runner
 
 OLLAMA_HOST = ollama_host.VARIABLE
 URLS = (
@@ -32,6 +35,9 @@ VARIABLES = (OLLAMA_HOST, *URLS, PORT, *PROXIES, *EXEMPT)
 
 FRONTS = frozenset(ports.usual for ports in PORTS.values() if ports.moved is not None)
 PRIVATE = frozenset(ports.moved for ports in PORTS.values() if ports.moved is not None)
+SESSION = "your macOS session (`launchctl unsetenv NAME`)"
+OWN, MACHINE = "your environment variables of Windows", "the machine's environment variables of Windows"
+LAUNCHCTL_S = 5.0  # it answers within milliseconds
 MOST_BYTES = 256 * 1024  # of one shell file; written by hand they have a few KiB
 SHELL_FILES = (
     ".profile", ".bash_profile", ".bash_login", ".bashrc", ".zshenv", ".zprofile", ".zshrc", ".zlogin",
@@ -87,6 +93,31 @@ def read_shell_files(home: Path) -> Iterator[tuple[str, dict[str, str]]]:
         told = assigned(text)
         if told:
             yield str(path), told
+
+
+def read_session(runner: Runner, variables: Variables | None) -> Iterator[tuple[str, dict[str, str]]]:
+    """What the system tells programs that are started from its desktop: (where, the VARIABLES set there).
+
+    The one that a takeover itself set on Windows is left out: it has to stay.
+    """
+    if runner.which("launchctl") is not None:
+        told = {name: _of_launchd(name, runner) for name in VARIABLES}
+        yield SESSION, {name: value for name, value in told.items() if value}
+    if variables is not None:
+        own = {name: found[0] for name in VARIABLES if (found := variables.get(name)) is not None}
+        if own.get(OLLAMA_HOST) in {f"{HOST}:{port}" for port in PRIVATE}:
+            del own[OLLAMA_HOST]
+        machine = {name: value for name in VARIABLES if (value := variables.of_machine(name)) is not None}
+        yield OWN, own
+        yield MACHINE, machine
+
+
+def _of_launchd(name: str, runner: Runner) -> str:
+    try:
+        done = runner.run(["launchctl", "getenv", name], timeout_s=LAUNCHCTL_S)
+    except CommandFailed:
+        return ""
+    return done.out.strip() if done.is_ok else ""
 
 
 def assigned(text: str) -> dict[str, str]:

@@ -79,9 +79,10 @@ def executable(bundle: str) -> str:
 def _variable(runner: Runner) -> str:
     """The session's OLLAMA_HOST; empty if it is not set."""
     try:
-        return runner.do(["launchctl", "getenv", ollama_host.VARIABLE], timeout_s=10.0).out.strip()
+        done = runner.run(["launchctl", "getenv", ollama_host.VARIABLE], timeout_s=10.0)
     except CommandFailed as error:
         raise CannotTake(f"launchd does not tell its variables. {error.sentence}") from None
+    return done.out.strip() if done.is_ok else ""
 
 
 def _steps(move: Move, runner: Runner, bundle: str, before: str) -> tuple[Step, ...]:

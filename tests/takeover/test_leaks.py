@@ -4,7 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from pairproxy.takeover.leaks import VARIABLES, assigned, leaks, read_shell_files
+from pairproxy.takeover.leaks import (
+    MACHINE,
+    OWN,
+    SESSION,
+    VARIABLES,
+    assigned,
+    leaks,
+    read_session,
+    read_shell_files,
+)
+from pairproxy.takeover.registry import MACHINE as MACHINE_KEY
+from pairproxy.takeover.registry import REG_SZ, USER, UserVariables
+from tests.support.stand_ins import StandIns
+from tests.support.winreg import FileRegistry
 
 HARMLESS = [
     {},
@@ -98,3 +111,31 @@ def test_the_files_of_a_home_are_found(tmp_path: Path) -> None:
         (str(tmp_path / ".zshrc"), {"OLLAMA_HOST": "127.0.0.1:11534"}),
         (str(tmp_path / ".config" / "environment.d" / "llm.conf"), {"OLLAMA_HOST": "studio.local"}),
     ]
+
+
+def test_a_session_of_macos_is_asked(tmp_path: Path) -> None:
+    """By launchctl; what is not looked at is not told."""
+    with StandIns(tmp_path, "launchctl") as system:
+        system.keep("launchd", {"OLLAMA_HOST": "127.0.0.1:11534", "TOKEN": "secret"})
+        ((where, told),) = read_session(system.runner, None)
+        assert (where, told) == (SESSION, {"OLLAMA_HOST": "127.0.0.1:11534"})
+        assert "launchctl unsetenv" in leaks(told, where)[0].mend
+
+
+def test_the_variables_of_windows_are_read(tmp_path: Path) -> None:
+    """The person's and the machine's; the one that a takeover needs is not for a person to remove."""
+    with StandIns(tmp_path) as system:
+        registry = FileRegistry(tmp_path / "registry")
+        own = {"OLLAMA_HOST": ["127.0.0.1:11534", REG_SZ], "HTTP_PROXY": ["http://proxy:1", REG_SZ]}
+        registry.make(0x80000001, USER, own)
+        registry.make(0x80000002, MACHINE_KEY, {"OLLAMA_HOST": ["studio", REG_SZ]})
+        assert dict(read_session(system.runner, UserVariables(registry))) == {
+            OWN: {"HTTP_PROXY": "http://proxy:1"},
+            MACHINE: {"OLLAMA_HOST": "studio"},
+        }
+
+
+def test_other_systems_have_no_such_session(tmp_path: Path) -> None:
+    """Nothing is asked there."""
+    with StandIns(tmp_path) as system:
+        assert list(read_session(system.runner, None)) == []
