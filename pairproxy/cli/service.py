@@ -120,8 +120,7 @@ def uninstall(
     if as_json:
         _print_changed(changed, notes, (), is_dry_run=dry_run)
         return
-    if not dry_run:
-        say(out, "The service is gone.")
+    say(out, "Nothing was changed." if dry_run else "The service is gone.")
     for note in notes:
         say(out, plain(note))
 
@@ -165,8 +164,11 @@ def _check(home: Path, way: "Way", runner: "Runner") -> None:
     from pairproxy.api.client import NoDaemon, already_running, get_status, read_daemon_file
     from pairproxy.cli.moving import settings_of
     from pairproxy.core.errors import SetupError
+    from pairproxy.security.private_files import ensure_private_directory
     from pairproxy.service.ways import states
 
+    if home.exists():
+        ensure_private_directory(home)
     settings_of(home)
     others = [one for one in states(runner) if one.is_installed and one.manager != way.name]
     if others:

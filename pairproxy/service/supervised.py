@@ -7,8 +7,10 @@ come back at the next start, also after kill -9: connections wait in them meanwh
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
+import signal
 import socket
 import time
 from array import array
@@ -130,7 +132,9 @@ class Supervisor:
             yield
         except Exception as error:
             sentence = getattr(error, "sentence", "") or type(error).__name__
-            if self._tell({"STATUS": _one_line(sentence)}):
+            if self._tell({"STATUS": _one_line(sentence), "ERRNO": str(errno.EINVAL)}):
+                for number in (signal.SIGINT, signal.SIGTERM):  # a loop that was left may have kept them
+                    signal.signal(number, signal.SIG_DFL)
                 time.sleep(FAILED_S)
             raise
 

@@ -23,7 +23,7 @@ ASK_S = 10.0  # systemd answers in some milliseconds; one that starts or is out 
 SYSTEM_UNITS = Path("/etc/systemd/system")
 _PROPERTIES = (
     "LoadState", "ActiveState", "SubState", "UnitFileState", "FragmentPath", "MainPID", "NRestarts",
-    "ActiveEnterTimestampMonotonic", "StatusText", "Result",
+    "ActiveEnterTimestampMonotonic", "StatusText", "StatusErrno", "Result",
 )  # fmt: skip
 
 
@@ -53,8 +53,7 @@ class Systemd:
         notes += [LINGERS] if linger or has_lingered else []
         unit = text(wanted, is_system=self.is_system, writable=self._writable(wanted), notes=notes)
         undo = [self._do("daemon-reload")]
-        if before is not None:
-            undo.append(self._do("restart", UNIT))
+        undo.append(self._do("restart", UNIT) if before is not None else self._do("reset-failed", UNIT))
         return Plan(
             (
                 *linger,
@@ -224,6 +223,8 @@ def _told(found: ServiceState, told: dict[str, str]) -> ServiceState:
     problem = None
     if told.get("LoadState") != "loaded":
         problem = "systemd has not read it, or cannot: run `pairproxy service install` again."
+    elif told.get("StatusErrno", "0") != "0":  # the daemon's own word, before it ends
+        problem = told.get("StatusText")
     elif not is_running and told.get("Result") not in ("success", "", None):
         problem = f"It does not run ({told['Result']}). Its log says why: `{found.log}`."
     return replace(

@@ -179,7 +179,7 @@ class SystemdLab:
         environment: Mapping[str, str] | None = None,
         **how: Any,
     ) -> "subprocess.Popen[str]":
-        """Start a program inside and do not wait for it; ``how``: as for subprocess.Popen."""
+        """Start a program inside and do not wait for it: to kill() it does. ``how``: as for Popen."""
         command, given = self._inside(argv, user, environment)
         return subprocess.Popen(command, env=given, text=True, **how)
 
@@ -220,11 +220,11 @@ class SystemdLab:
     def _inside(
         self, argv: Sequence[str | Path], user: str | None, environment: Mapping[str, str] | None
     ) -> tuple[list[str], dict[str, str]]:
-        into = ["nsenter", f"--target={self._pid1}", "--all", "--wdns=/"]
+        into = ["nsenter", f"--target={self._pid1}", "--all", "--wdns=/", "setpriv", "--pdeathsig=KILL"]
         given = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
         if user is not None:
             given |= {"HOME": str(self.home), "USER": user, "XDG_RUNTIME_DIR": f"/run/user/{UID}"}
-            into += ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups"]
+            into += [f"--reuid={UID}", f"--regid={UID}", "--clear-groups"]
         return [*into, *map(str, argv)], given | dict(environment or {})
 
     def _until_booted(self, log: Path) -> None:
