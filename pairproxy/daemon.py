@@ -254,7 +254,7 @@ class Daemon:
         await fronts.open_peers(self._peering, self._route, self._residency, self._catalogue, stack)
         await fronts.open_clients(self._route, unloading, self._catalogue, stack)
         keyed = self._key_clients.port(
-            self._engines, self._dispatcher, self._route, unloading, self._catalogue
+            self._engines, self._scheduler, self._dispatcher, self._route, unloading, self._catalogue
         )
         fronts.ports.append(keyed)
         stack.push_async_callback(keyed.stop)

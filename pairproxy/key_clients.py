@@ -15,6 +15,7 @@ from pairproxy.api.schema import KeysChanged
 from pairproxy.config import Settings, parse_listen
 from pairproxy.core.errors import ConfigError, SetupError
 from pairproxy.core.models import EngineId, NodeId
+from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher, Spawn
 from pairproxy.engines.own import OwnEngines
 from pairproxy.peers import own_addresses
@@ -78,19 +79,17 @@ class KeyClients:
     def port(
         self,
         engines: OwnEngines,
+        scheduler: Scheduler,
         dispatcher: Dispatcher,
         route: Route,
         unloading: Unloading,
         catalogue: Catalogue,
     ) -> KeyPort:
-        """The port, not open yet. It speaks as that of the first engine which has a client port."""
-        known = [one for one in engines.engines if one.listen] or list(engines.engines)
-        engine, kind = (known[0].id, known[0].kind) if known else (EngineId(""), "ollama")
+        """The port, not open yet."""
         self._port = KeyPort(
-            self._node, engine, dispatcher, route, self._settings.limits, unloading, kind, catalogue,
-            KeyGate(self._keys.find, dispatcher.now),
-            lambda: self._settings.routing.queue_timeout_s,
-            engines.authority,
+            self._node, lambda: _stands_for(engines, scheduler), dispatcher, route, self._settings.limits,
+            unloading, catalogue, KeyGate(self._keys.find, dispatcher.now),
+            lambda: self._settings.routing.queue_timeout_s, engines.authority,
         )  # fmt: skip
         return self._port
 
@@ -207,3 +206,10 @@ class KeyClients:
                 "a new certificate authority for clients with keys was made; give them what `pairproxy keys"
                 " certificate` prints"
             )
+
+
+def _stands_for(engines: OwnEngines, scheduler: Scheduler) -> tuple[EngineId, str]:
+    """Which engine the port speaks as, and its kind: the first that answers, of those with client ports."""
+    known = sorted(engines.engines, key=lambda one: not one.listen)
+    there = [(one.id, one.kind) for one in known if scheduler.local.get(one.id) is not None]
+    return next(iter([*there, *((one.id, one.kind) for one in known)]), (EngineId(""), "ollama"))

@@ -55,26 +55,29 @@ class KeyPort(ClientPort):
     def __init__(
         self,
         own: NodeId,
-        engine: EngineId,
+        stands_for: Callable[[], tuple[EngineId, str]],
         dispatcher: Dispatcher,
         route: Route,
         limits: Limits,
         unloading: Unloading,
-        kind: str,
         catalogue: Catalogue,
         gate: KeyGate,
         queue_timeout_s: Callable[[], float],
         authority_of: Callable[[EngineId], str],
     ) -> None:
-        """``queue_timeout_s``: how long a request may wait for a slot of its key.
+        """``stands_for``: the engine of this node that it speaks as now, and its kind.
+
+        ``queue_timeout_s``: how long a request may wait for a slot of its key.
 
         ``authority_of``: an engine's host and port, which it is called by; raises Unreachable.
         """
+        engine, kind = stands_for()
         super().__init__(
             own, engine, dispatcher, route, limits, Gate(), unloading, kind, catalogue,
             most=min(limits.connections, CONNECTIONS), kept=LOCAL, waits_for_half_closed=False,
         )  # fmt: skip
         self._limits_of_questions = msgspec.structs.replace(limits, body_bytes=QUESTION_BYTES)
+        self._stands_for = stands_for
         self._keys = gate
         self._lists = catalogue
         self._queue_timeout_s = queue_timeout_s
@@ -93,6 +96,7 @@ class KeyPort(ClientPort):
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         downstream = Downstream(request, self._limits.client_stall_s)
         words = routes.dialect_of(request.raw_path)
+        self.stand_for(*self._stands_for())
         try:
             self.refuse_a_crowd(request)
             check_form(request)

@@ -50,8 +50,8 @@ async def keyed(
     async with FakeEngine(script) as engine, Node(engine, **options) as node:
         route = node._route()
         port = KeyPort(
-            node.id, ENGINE, node.dispatcher, route, node.limits,
-            Unloading(node.residency, route, node._spawn), "ollama", node.catalogue,
+            node.id, lambda: (ENGINE, "ollama"), node.dispatcher, route, node.limits,
+            Unloading(node.residency, route, node._spawn), node.catalogue,
             KeyGate(keys.find, node.dispatcher.now), lambda: queue_timeout_s, lambda _: AUTHORITY,
         )  # fmt: skip
         found = Keyed(node, engine, keys, home, port)
