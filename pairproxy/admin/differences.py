@@ -254,7 +254,7 @@ def _fix_missing(row: Row) -> Iterator[str]:
         if not kinds:
             way = "start an engine there: none answers"
         elif source in kinds:
-            way = _GETS.get(source, "").format(shlex.quote(row.model))
+            way = _get(row, source, node)
         else:
             way = (
                 "if an engine there has the same under another name, "
@@ -263,6 +263,16 @@ def _fix_missing(row: Row) -> Iterator[str]:
         ways[way].append(node)
     for way, nodes in ways.items():
         yield f"On {row.named(nodes)}: {way}."
+
+
+def _get(row: Row, kind: str, node: NodeId) -> str:
+    """How a node gets the model: by copying it where the two are surely paired, else from where it came."""
+    model = shlex.quote(row.model)
+    pulled = _GETS.get(kind, "").format(model)
+    holder = next(one for one in row.serving if row.held[one].kind == kind)
+    if kind != "ollama" or row.own not in (node, holder):
+        return pulled
+    return f"`pairproxy replicate {model} --from {shlex.quote(row.nodes[holder].name)}`, or {pulled}"
 
 
 def _fix_away(row: Row) -> Iterator[str]:

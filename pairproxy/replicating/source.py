@@ -16,9 +16,9 @@ from pairproxy.replicating.holding import MANIFEST_PATH, PART_BYTES, PART_PATH
 from pairproxy.replicating.manifest import MANIFEST_BYTES, Manifest, read_manifest
 from pairproxy.upstreams import Outgoing, Reply, Upstream
 
-TURNS = 4  # parts on their way at once: enough to fill a LAN, with 8 MiB of memory
+TURNS = 4  # parts on their way at once: enough to fill a LAN, with 4 MiB of memory
 LEAST_BYTES = 64 * 1024  # of a part under a limit: an eighth of a second's, so that it flows evenly
-PART_S = 20.0  # for one part: 100 kB/s, slower than any link on which a model is copied
+PART_S = 20.0  # for one part: 50 kB/s, slower than any link on which a model is copied
 GONE_S = 60.0  # without one part: the other machine sleeps or left, and a person should know
 AGAIN_S, LONGEST_S = 0.5, 5.0  # until a part is asked for again, doubled up to the second
 RESTS = 1.0  # times as long as a part took nothing is asked for while requests run here

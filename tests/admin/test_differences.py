@@ -44,14 +44,14 @@ def test_one_replica_only_names_the_command_and_the_machine() -> None:
     found = row(node("anna", engine("ollama", q())), node("ben", engine("ollama")))
     assert (found.replicas, found.differences) == (1, ())
     assert found.costs == "No balancing possible: every request for it runs on this machine."
-    assert found.fix == "On ben: `ollama pull qwen3:8b`."
+    assert found.fix == "On ben: `pairproxy replicate qwen3:8b --from anna`, or `ollama pull qwen3:8b`."
 
 
 def test_a_model_only_at_a_peer_is_pulled_here() -> None:
     """The sentence names the peer that serves all."""
     found = row(node("anna", engine("ollama")), node("ben", engine("ollama", q())))
     assert found.costs == "No balancing possible: every request for it runs on ben."
-    assert found.fix == "On anna: `ollama pull qwen3:8b`."
+    assert found.fix == "On anna: `pairproxy replicate qwen3:8b --from ben`, or `ollama pull qwen3:8b`."
 
 
 @pytest.mark.parametrize(
