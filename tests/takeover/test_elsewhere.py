@@ -10,7 +10,7 @@ LOCAL = r"C:\Users\me\AppData\Local"
 KNOWN: dict[str, tuple[str, bool, list[str], Elsewhere | None]] = {
     "the app of macOS": (APP, False, ["Ollama", "launchd"], ("app", "Ollama")),
     "a second copy of it": (
-        "/Users/me/Applications/Ollama 2.app/Contents/Resources/ollama", False, ["Ollama"], ("app", "Ollama"),
+        "/Volumes/apps/Ollama 2.app/Contents/Resources/ollama", False, ["Ollama"], ("app", "Ollama"),
     ),
     "its command in a terminal": (APP, True, ["zsh", "Terminal"], ("terminal", "")),
     "Homebrew on Apple silicon": (
@@ -40,7 +40,7 @@ KNOWN: dict[str, tuple[str, bool, list[str], Elsewhere | None]] = {
     ),
     "LM Studio's AppImage": ("/run/.mount_LM-StuX1y2/lm-studio", False, [], ("lmstudio", "LM Studio")),
     "LM Studio without a screen": (
-        "/home/me/.lmstudio/llmster/0.0.3/llmster", False, [], ("lmstudio", "LM Studio"),
+        "/srv/me/.lmstudio/llmster/0.0.3/llmster", False, [], ("lmstudio", "LM Studio"),
     ),
     "a plain installation on Linux": ("/usr/local/bin/ollama", False, ["systemd"], None),
     "another program": ("/usr/bin/nginx", False, ["systemd"], None),
