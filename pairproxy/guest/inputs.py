@@ -5,12 +5,14 @@ sets after some minutes without input; some never do, so it is believed once it 
 """
 
 import ctypes
+import math
 import re
 import sys
 import time
 from collections.abc import Callable, Sequence
 
 RUN_EVERY_S = 10.0  # a program is run for it, which costs some 5 ms of a core: 0.05 %
+RUN_AGAIN_S = 60.0  # where it said nothing of use: no systemd, no screen
 RUN_TIMEOUT_S = 2.0
 IOREG = ("ioreg", "-c", "IOHIDSystem", "-r", "-d", "1")
 LOGINCTL = ("loginctl", "show-session", "--property=IdleHint", "--property=IdleSinceHintMonotonic")
@@ -43,7 +45,7 @@ class Inputs:
         self._system = system
         self._now = now
         self._ticks = ticks or _ticks
-        self._looked_at: float | None = None
+        self._next_at = -math.inf
         self._last_at: float | None = None
         self._has_said_idle = False
 
@@ -52,9 +54,9 @@ class Inputs:
         now = self._now()
         if self._system == "win32":
             return age_of(self._ticks())
-        if self._looked_at is None or now - self._looked_at >= RUN_EVERY_S:
-            self._looked_at = now
+        if now >= self._next_at:
             self._last_at = self._asked(now)
+            self._next_at = now + (RUN_AGAIN_S if self._last_at is None else RUN_EVERY_S)
         return None if self._last_at is None else max(now - self._last_at, 0.0)
 
     def _asked(self, now: float) -> float | None:

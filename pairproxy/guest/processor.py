@@ -5,17 +5,20 @@ daemon and of what they started are taken off the seconds of the whole machine. 
 because one of them came or went meanwhile, this look says nothing; the next one does.
 """
 
+import math
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 import psutil
 
 ENGINES = re.compile(r"(ollama|llama[-_]server|lm[ -]?studio|llmster|lms\b|vllm)", re.IGNORECASE)
 """Beginnings of the names of engines' programs; others are found by the ports at which they answer."""
-SCAN_EVERY_S = 60.0  # of the table of processes, some 20 ms; and whenever others seem to begin
+SCAN_EVERY_S = 60.0  # of the table of processes, some 4 ms; and whenever others seem to begin
+SCAN_LEAST_S = 5.0  # between two where processes of ours come and go: 0.1 % of a core
+PORTS_EVERY_S = 600.0  # who listens at the engines' ports: that reads all descriptors, some 50 ms
 LEAST_WINDOW_S = 0.5  # between two looks: the kernel counts in steps of 10 ms
 MOST_PROCESSES = 4096  # looked at in one scan, and followed at once
 
@@ -42,7 +45,9 @@ class Processor:
         self._now = now
         self._cores = psutil.cpu_count() or 1
         self._last: _Look | None = None
-        self._scanned_at: float | None = None
+        self._scanned_at = self._asked_at = -math.inf
+        self._is_due = False
+        self._listeners: set[int] = set()
         self._was_much = False
         self._ours: dict[int, psutil.Process] = {}
 
@@ -63,8 +68,11 @@ class Processor:
         look, before = self._look(now), self._last
         self._last = look
         part = None if before is None else self._part(before, look)
-        if part is not None and part >= much and not self._was_much:
-            self._scan(now)
+        is_new = part is not None and part >= much and not self._was_much
+        if is_new and now - self._scanned_at < SCAN_LEAST_S:
+            return None  # whose it is will be known in a moment
+        if is_new:
+            self._scan(now, ports_every_s=SCAN_EVERY_S)
             self._last = self._look(now)
             if self._last.ours.keys() != look.ours.keys():
                 return None
@@ -86,42 +94,48 @@ class Processor:
     def _look(self, now: float) -> _Look:
         times = psutil.cpu_times()
         look = _Look(now, times.user + times.system + getattr(times, "nice", 0.0))
+        gone = []
         for pid, process in self._ours.items():
             try:
                 used = process.cpu_times()
             except psutil.AccessDenied:  # of another user, on macOS
                 continue
             except psutil.Error:
-                self._scanned_at = None  # it ended, and others may have come for it
+                gone.append(pid)
                 continue
             look.ours[pid] = used.user + used.system
+        for pid in gone:
+            del self._ours[pid]
+            self._is_due = True  # others may have come for it
         return look
 
     def _scan_if_due(self, now: float) -> None:
-        if self._scanned_at is None or now - self._scanned_at >= SCAN_EVERY_S:
+        if now - self._scanned_at >= (SCAN_LEAST_S if self._is_due else SCAN_EVERY_S):
             self._scan(now)
 
-    def _scan(self, now: float) -> None:
-        self._scanned_at = now
+    def _scan(self, now: float, ports_every_s: float = PORTS_EVERY_S) -> None:
+        self._scanned_at, self._is_due = now, False
         found: dict[int, tuple[int, str, psutil.Process]] = {}
         for process in psutil.process_iter(["ppid", "name"]):
             if len(found) >= MOST_PROCESSES:
                 break
             found[process.pid] = (process.info["ppid"] or 0, process.info["name"] or "", process)
         roots = {pid for pid, (_, name, _) in found.items() if ENGINES.match(name)}
-        roots |= {self._own, *self._listening()}
+        if now - self._asked_at >= ports_every_s or not self._listeners <= found.keys():
+            self._asked_at, self._listeners = now, self._listening()
+        roots |= {self._own, *self._listeners}
         family = descendants(roots, {pid: parent for pid, (parent, _, _) in found.items()})
         self._ours = {pid: found[pid][2] for pid in family if pid in found}
 
-    def _listening(self) -> Iterable[int]:
+    def _listening(self) -> set[int]:
         """The processes that listen at the engines' ports, as far as the system tells us."""
         ports = set(self._ports())
         if not ports:
-            return ()
+            return set()
         try:
             connections = psutil.net_connections(kind="tcp")
         except (psutil.Error, OSError):  # on macOS only root may see them
-            return ()
+            return set()
         return {
             one.pid
             for one in connections

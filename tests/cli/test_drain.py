@@ -1,4 +1,4 @@
-"""`pairproxy drain` and `resume` against real daemons."""
+"""`pairproxy drain`, and the resume that follows, against real daemons."""
 
 import json
 import re
@@ -113,20 +113,7 @@ def test_a_drain_for_a_time_says_until_when_and_ends(daemons: Daemons) -> None:
     assert again["offer"]["withheld"] == "", "to resume what is not drained is no fault"
 
 
-def test_resume_says_what_still_withholds_the_slots(daemons: Daemons) -> None:
-    """peers.share is "never", say; a reload changes that at once."""
-    daemons.home("B", settings(peers={"share": "never"}))
-    (b,) = daemons.start("B")
-    done = here("resume", "--home", b.home)
-    assert done.returncode == 0
-    assert done.stdout.startswith("Not drained, but other machines still get no slot here. peers.share is")
-    config = b.home / "config.toml"
-    config.write_text(config.read_text().replace('"never"', '"always"'))
-    assert here("reload", "--home", b.home).stdout == "In force now: peers.share\n"
-    assert b.status().offer.withheld == ""
-
-
-@pytest.mark.parametrize("command", [("drain",), ("drain", "--wait"), ("drain", "--for", "2h"), ("resume",)])
+@pytest.mark.parametrize("command", [("drain",), ("drain", "--wait"), ("drain", "--for", "2h")])
 def test_without_a_daemon_nothing_is_done(tmp_path: Path, command: tuple[str, ...]) -> None:
     """Exit status 3, and how to start one."""
     done = here(*command, "--home", tmp_path)

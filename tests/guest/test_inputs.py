@@ -4,7 +4,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from pairproxy.guest.inputs import IOREG, LOGINCTL, RUN_EVERY_S, Inputs, age_of, hid_idle_s, idle_since
+from pairproxy.guest.inputs import (
+    IOREG,
+    LOGINCTL,
+    RUN_AGAIN_S,
+    RUN_EVERY_S,
+    Inputs,
+    age_of,
+    hid_idle_s,
+    idle_since,
+)
 
 MAC = """+-o IOHIDSystem  <class IOHIDSystem, id 0x10000027b, registered, matched, active, retain 26>
     {
@@ -67,7 +76,8 @@ def test_logind_is_believed_once_it_has_said_idle() -> None:
     linux = System(ACTIVE)
     assert linux.inputs.age_s() is None
     assert linux.ran == [LOGINCTL]
-    assert linux.age_after(10.0, IDLE) == pytest.approx(40.0)
+    assert linux.age_after(RUN_EVERY_S, IDLE) is None, "where it told nothing it is asked seldom"
+    assert linux.age_after(RUN_AGAIN_S - RUN_EVERY_S, IDLE) == pytest.approx(90.0)
     assert linux.age_after(10.0, ACTIVE) == pytest.approx(0.0)
 
 
