@@ -8,6 +8,8 @@ from pairproxy.config import PeerSettings
 from pairproxy.guest.machine import GRAPHICS, INPUTS, Machine
 from pairproxy.guest.processor import LEAST_WINDOW_S
 
+DEADLINE_S = 30.0
+
 
 def test_what_can_be_read_here_is_read_and_the_rest_is_named() -> None:
     """The processor from the second look on, memory at once; keyboard and mouse where they are told."""
@@ -19,9 +21,11 @@ def test_what_can_be_read_here_is_read_and_the_rest_is_named() -> None:
     assert 0 < first.free_bytes < psutil.virtual_memory().total
     assert INPUTS in machine.unknown()
     assert (first.graphics is None) is (GRAPHICS in machine.unknown())
-    time.sleep(LEAST_WINDOW_S)  # the window that is measured
-    second = machine.read(PeerSettings(), is_alone=True)
-    assert second.processor is not None
-    assert 0.0 <= second.processor <= 1.0
+    end, part = time.monotonic() + DEADLINE_S, None
+    while part is None:  # the machine that tests may be busy, or begin and end engines
+        assert time.monotonic() < end
+        time.sleep(LEAST_WINDOW_S)
+        part = machine.read(PeerSettings(), is_alone=True).processor
+    assert 0.0 <= part <= 1.0
     machine.rest()
     assert machine.read(PeerSettings(), is_alone=True).processor is None, "what was read before is too old"
