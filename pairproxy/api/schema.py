@@ -257,6 +257,7 @@ class DaemonFile(msgspec.Struct, frozen=True):
     key_port: int | None = None  # for clients with keys, TLS; None: closed
     key_host: str = ""  # the address of key_port
     ports: tuple[PortStatus, ...] = ()  # every client port, as it was when one of them changed last
+    has_engine: bool = True  # whether any answered when it was ready; without one it is a requester only
     token: str = ""  # who can read this file may change things at the admin port; new with each start
 
 

@@ -188,21 +188,36 @@ def log_ready(daemon: "DaemonFile") -> None:
 
 
 def _ready(daemon: "DaemonFile") -> str:
-    ports = {
-        engine: f"{engine} on {_authority(daemon.client_hosts.get(engine, LOOPBACK), port)}"
-        for engine, port in daemon.client_ports.items()
-    }
-    serves = ", ".join(text for engine, text in ports.items() if engine not in daemon.waiting_for)
     keys = daemon.key_port
-    silent = ", ".join(ports.get(engine, engine) for engine in daemon.waiting_for)
     parts = [
-        f"{plain(daemon.name)} serves {serves or 'nothing yet' if silent else serves or 'no client port'}",
-        f"waiting for {silent}, which does not answer yet" if silent else "",
+        f"{plain(daemon.name)} {_serving(daemon)}",
         f"peers on port {daemon.peer_port}" if daemon.peer_port else "no machine is paired yet",
         f"clients with a key on {_authority(daemon.key_host, keys)} (TLS)" if keys else "",
         f"status on {_authority(daemon.admin_host, daemon.admin_port)}",
     ]
-    return "; ".join(part for part in parts if part)
+    held = (plain(one.why) for one in daemon.ports if one.state == "held")
+    return "\n".join(["; ".join(part for part in parts if part), *held])
+
+
+def _serving(daemon: "DaemonFile") -> str:
+    """What is served where, what is waited for, and what a machine without an engine does."""
+    states = {one.port: one.state for one in daemon.ports}
+    ports = {
+        engine: f"{engine} on {_authority(daemon.client_hosts.get(engine, LOOPBACK), port)}"
+        for engine, port in daemon.client_ports.items()
+        if states.get(port, "open") == "open"
+    }
+    serves = ", ".join(text for engine, text in ports.items() if engine not in daemon.waiting_for)
+    silent = ", ".join(ports.get(engine, engine) for engine in daemon.waiting_for)
+    if silent:
+        return f"serves {serves or 'nothing yet'}; waiting for {silent}, which does not answer yet"
+    if not daemon.has_engine:
+        waits = [str(one.port) for one in daemon.ports if one.state == "closed"]
+        what = f"port {', '.join(waits)} opens as soon as a paired one can serve" if waits else ""
+        return "; ".join(
+            one for one in ("found no engine here and uses those of paired machines", what) if one
+        )
+    return f"serves {serves or 'paired machines only'}"
 
 
 def _authority(host: str, port: int) -> str:

@@ -134,10 +134,11 @@ class Front:
         if (
             self.stand.inherit()
         ):  # others wait in it: it counts as open until it is known that nobody can serve
+            self.is_wanted = True
             self._opening = Opening(is_open=True)
             self._waiting.begin(CLOSE_AFTER_S, for_engine=False)
             return True
-        if self.stand.have():
+        if not self.is_wanted or self.stand.have():
             return True
         self._held_at, self._is_held = self._around.now(), True
         return False

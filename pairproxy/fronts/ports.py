@@ -91,7 +91,7 @@ class Fronts:
         """
         with all_or_none() as keep:
             for front in self._fronts:
-                if front.is_wanted and not front.bind():
+                if not front.bind():
                     await self._see_who_has(front)
             self._peers = bind_peer_port(self._settings, trust, keep)
             self._admin = keep(bind_plain(self._settings.admin.listen, "admin.listen", _OTHER_ADMIN))
@@ -128,6 +128,7 @@ class Fronts:
             admin_port=port_of(self._admin[0]),
             peer_port=port_of(self._peers[0]) if self._peers else None,
             admin_host=host_of(self._admin[0]),
+            has_engine=any(True for _ in self._scheduler.local.reports()) or not self._is_found,
             **self.whereabouts(),
         )
 

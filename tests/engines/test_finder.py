@@ -1,3 +1,4 @@
+import asyncio
 import contextlib
 import time
 from typing import Any
@@ -6,11 +7,12 @@ import pytest
 
 from pairproxy.config import EngineSettings
 from pairproxy.engines import finder
-from pairproxy.engines.finder import find_engines, looked_for
+from pairproxy.engines.finder import Finder, entries_of, find_engines, looked_for
 from pairproxy.engines.ports import PORTS, Ports
 from tests.support.embedded import embedded_engine, model_cache
 from tests.support.running import run_async
 from tests.support.scripted_engine import ScriptedEngine, serving
+from tests.support.well_known import free_ports
 
 OLLAMA = ScriptedEngine({"/api/version": {"version": "0.33.0"}})
 LM_STUDIO = ScriptedEngine(
@@ -87,3 +89,45 @@ def test_what_was_looked_for_names_every_port() -> None:
     sentence = ", ".join(looked_for())
     assert all(str(port) in sentence for port in finder.PORTS_TO_TRY)
     assert "Ollama on port 11434 or 11534" in sentence
+
+
+def test_engines_that_may_come_are_sought_and_others_are_where_they_were_found() -> None:
+    """Ollama and LM Studio at both of their ports, found or not; what else was found gets no client port."""
+    found = [
+        EngineSettings(kind="ollama", url="http://127.0.0.1:11434"),
+        EngineSettings(kind="llamacpp", url="http://127.0.0.1:8080"),
+        EngineSettings(kind="ollama", url="http://127.0.0.1:8000"),
+    ]
+    assert [(one.kind, one.url, one.listen) for one in entries_of(found)] == [
+        ("ollama", None, None),
+        ("lmstudio", None, None),
+        ("llamacpp", "http://127.0.0.1:8080", ""),
+        ("ollama", "http://127.0.0.1:8000", ""),
+    ]
+
+
+def test_an_engine_that_comes_later_is_found_and_another_program_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Once each: the engine is watched from then on, the program is asked again minutes later."""
+    llama, web = ScriptedEngine(LLAMA_CPP.replies), ScriptedEngine({}, unknown=(200, b"<html>"))
+    monkeypatch.setattr(finder, "LATER_S", 0.02)
+
+    async def scene() -> None:
+        added: list[EngineSettings] = []
+        async with serving(web), serving(llama):
+            (free,) = free_ports(1)
+            monkeypatch.setattr(finder, "LATER_PORTS", (web.port, llama.port, free))
+            looking = Finder([], added.append, lambda port: False)
+            task = asyncio.create_task(looking.run())
+            async with asyncio.timeout(10):
+                while not added:  # noqa: ASYNC110 it tells nobody else
+                    await asyncio.sleep(0.01)
+            asked = len(web.asked)
+            await asyncio.sleep(0.2)
+            assert [(one.kind, one.url) for one in added] == [("llamacpp", f"http://127.0.0.1:{llama.port}")]
+            assert len(web.asked) == asked > 0
+            task.cancel()
+            await asyncio.wait([task])
+
+    run_async(scene())

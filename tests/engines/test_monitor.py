@@ -7,6 +7,7 @@ import pytest
 
 from pairproxy.config import EngineSettings
 from pairproxy.core.documents import EngineReport
+from pairproxy.core.errors import BrokenReply
 from pairproxy.core.models import EngineId
 from pairproxy.engines import monitor
 from pairproxy.engines.monitor import EngineMonitor
@@ -131,5 +132,66 @@ def test_probes_of_one_engine_never_overlap() -> None:
             await until(lambda: slow.asked.count("/api/ps") >= 2)
             assert (slow.most_at_once, len(told)) == (1, 2)
             assert len(fast.asked) > 2 * len(slow.asked)
+
+    run_async(scene())
+
+
+def test_a_look_asks_at_once_and_returns_when_it_was_asked() -> None:
+    """Whoever moved an engine knows where it is now, long before its turn comes."""
+
+    async def scene() -> None:
+        engine = ollama()
+        async with serving(engine):
+            url = f"http://127.0.0.1:{engine.port}"
+            told: Told = []
+            watching = EngineMonitor([], told.append, told.append, interval_s=3600.0, jitter=random.Random(1))
+            task = asyncio.create_task(watching.run(), name="monitor")
+            await watching.look(5.0)
+            await asyncio.sleep(0)
+            watching.add(OllamaEngine(EngineSettings(kind="ollama", url=url)))
+            await until(lambda: len(told) == 1)
+            engine.replies["/api/version"] = {"version": "0.34.0"}
+            await watching.look(5.0)
+            assert [one.version for one in told if isinstance(one, EngineReport)] == ["0.33.0", "0.34.0"]
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    run_async(scene())
+
+
+def test_one_that_is_not_there_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that nobody waits for its first word; and another program in its place is soon asked rarely."""
+    monkeypatch.setattr(monitor, "STRANGE", 2)
+    asked: list[float] = []
+
+    class Strange:
+        """What answers, and is no engine."""
+
+        id, kind, listen = EngineId("strange"), "ollama", None
+
+        def address(self, path: str) -> tuple[str, int]:
+            return "127.0.0.1", 9
+
+        async def start(self) -> None: ...
+        async def stop(self) -> None: ...
+        async def settled(self, others_in_flight: int) -> None: ...
+        async def probe(self) -> EngineReport:
+            asked.append(asyncio.get_running_loop().time())
+            raise BrokenReply("It is no Ollama.")
+
+    async def scene() -> None:
+        absent: list[EngineId] = []
+        told: Told = []
+        watching = EngineMonitor(
+            [Strange()], told.append, told.append, absent.append, interval_s=0.01, jitter=random.Random(1)
+        )
+        task = asyncio.create_task(watching.run(), name="monitor")
+        await until(lambda: len(asked) >= 2)
+        await asyncio.sleep(0.2)
+        assert (absent, told, len(asked)) == ([EngineId("strange")], [], 2)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
 
     run_async(scene())

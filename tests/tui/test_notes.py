@@ -1,6 +1,7 @@
 import msgspec
 
 from pairproxy.api.offering import OfferStatus
+from pairproxy.api.ports import PortStatus
 from pairproxy.tui.notes import notes
 from tests.support.statuses import A, B, C, engine, node, status
 
@@ -34,6 +35,13 @@ def test_it_says_why_peers_get_nothing_here_and_what_peers_withhold() -> None:
         "peers get no slot here for 300 s now: It is drained. 2 requests of theirs still under way.",
         "box offers nothing: its owner is using it",
     ]
+
+
+def test_why_a_port_does_not_answer_is_told() -> None:
+    """Who has it and what to do; nothing of one that is open."""
+    held = PortStatus("ollama", 11434, "held", holder="ollama (pid 7)", why="Port 11434 is held by ollama.")
+    opened = PortStatus("lmstudio", 1234, "open", ("127.0.0.1",))
+    assert notes(status(node(), ports=(held, opened))) == ["Port 11434 is held by ollama."]
 
 
 def test_why_a_peer_is_down_is_told() -> None:
