@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pairproxy.cli.completing import key_names
 from pairproxy.cli.options import Home, Json, home_or_default, plain
 from pairproxy.cli.trusting import Models
 
@@ -114,7 +115,9 @@ def list_(home: Home = None, as_json: Json = False) -> None:
 
 @app.command()
 def revoke(
-    name: Annotated[str, typer.Argument(help="Its name, as `pairproxy keys list` shows it.")],
+    name: Annotated[
+        str, typer.Argument(help="Its name, as `pairproxy keys list` shows it.", autocompletion=key_names)
+    ],
     home: Home = None,
     as_json: Json = False,
 ) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pairproxy.cli.completing import model_names, peer_names
 from pairproxy.cli.options import Home, home_or_default, plain
 
 if TYPE_CHECKING:
@@ -21,11 +22,22 @@ EVERY_S = 10.0  # a line, where there is no terminal for a bar
 FAILED = 1
 MB = 1_000_000
 
-Model = Annotated[str, typer.Argument(help="The model's name, as `ollama list` has it.", show_default=False)]
-To = Annotated[
-    str | None, typer.Option("--to", metavar="NODE", help="The paired machine that shall have it.")
+Model = Annotated[
+    str,
+    typer.Argument(
+        help="The model's name, as `ollama list` has it.", show_default=False, autocompletion=model_names
+    ),
 ]
-Source = Annotated[str | None, typer.Option("--from", metavar="NODE", help="The paired machine that has it.")]
+To = Annotated[
+    str | None,
+    typer.Option(
+        "--to", metavar="NODE", help="The paired machine that shall have it.", autocompletion=peer_names
+    ),
+]
+Source = Annotated[
+    str | None,
+    typer.Option("--from", metavar="NODE", help="The paired machine that has it.", autocompletion=peer_names),
+]
 Limit = Annotated[
     float | None, typer.Option("--limit", min=0.1, metavar="MB/S", help="As fast as that at most, in MB/s.")
 ]

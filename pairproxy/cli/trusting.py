@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pairproxy.cli.completing import model_names, peer_names
 from pairproxy.cli.options import plain
 
 if TYPE_CHECKING:
@@ -13,13 +14,19 @@ if TYPE_CHECKING:
     from pairproxy.security.trust import TrustStore
 
 Peer = Annotated[
-    str, typer.Argument(help="Its name or its id, as `pairproxy peers` shows them; the beginning will do.")
+    str,
+    typer.Argument(
+        help="Its name or its id, as `pairproxy peers` shows them; the beginning will do.",
+        autocompletion=peer_names,
+    ),
 ]
 Slots = Annotated[int | None, typer.Option(min=1, help="Slots of this machine that it may hold at once.")]
 Models = Annotated[
     list[str] | None,
     typer.Option(
-        "--model", help="It may use only these models here; * and ? stand for text. May be given repeatedly."
+        "--model",
+        help="It may use only these models here; * and ? stand for text. May be given repeatedly.",
+        autocompletion=model_names,
     ),
 ]
 
