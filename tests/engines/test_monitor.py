@@ -168,7 +168,8 @@ def test_one_that_is_not_there_is_told_once(monkeypatch: pytest.MonkeyPatch) -> 
     class Strange:
         """What answers, and is no engine."""
 
-        id, kind, listen = EngineId("strange"), "ollama", None
+        id, kind = EngineId("strange"), "ollama"
+        listen: str | None = None
 
         def address(self, path: str) -> tuple[str, int]:
             return "127.0.0.1", 9

@@ -64,8 +64,8 @@ def test_a_model_that_nobody_has_is_not_found() -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("POST /api/pull", "POST /api/pull is for one of this machine"),
-        ("POST /api/pu%6cl", "this is for one"),
+        ("POST /api/pull", b"POST /api/pull is for one of this machine"),
+        ("POST /api/pu%6cl", b"this is for one"),
     ],
 )
 def test_what_only_an_engine_here_can_do_says_so(line: str, words: bytes) -> None:
