@@ -1,5 +1,8 @@
-from pairproxy.doctor.facts import Told, Unknown
-from tests.support.diagnosed import ENGINE, FRONT, found, told
+from dataclasses import replace
+
+from pairproxy.doctor.examining import judge
+from pairproxy.doctor.facts import Moved, Told, Unknown
+from tests.support.diagnosed import ENGINE, FRONT, facts, found, told
 
 
 def test_variables_that_lead_past_the_front() -> None:
@@ -25,3 +28,14 @@ def test_without_a_daemon_the_usual_ports_count() -> None:
     assert "clients-bypass" in found(
         daemon=None, status=gone, models=gone, engines=(), surroundings=(Told("this shell", led),)
     )
+
+
+def test_a_variable_that_a_takeover_on_windows_needs_is_a_note() -> None:
+    """Elsewhere nothing needs it."""
+    led = (Told("this shell", {"OLLAMA_HOST": f"127.0.0.1:{ENGINE}"}),)
+    moved = (Moved("ollama", FRONT, ENGINE),)
+    for system, is_ok in (("win32", True), ("linux", False)):
+        machine = replace(facts().machine, system=system)
+        diagnosis = judge(facts(surroundings=led, moved=moved, machine=machine), "A", 0.0)
+        assert [one.id for one in diagnosis.findings] == ["clients-bypass"]
+        assert diagnosis.is_ok is is_ok
