@@ -5,6 +5,7 @@ daemon and of what they started are taken off the seconds of the whole machine. 
 because one of them came or went meanwhile, this look says nothing; the next one does.
 """
 
+import contextlib
 import math
 import os
 import re
@@ -16,8 +17,8 @@ import psutil
 
 ENGINES = re.compile(r"(ollama|llama[-_]server|lm[ -]?studio|llmster|lms\b|vllm)", re.IGNORECASE)
 """Beginnings of the names of engines' programs; others are found by the ports at which they answer."""
-SCAN_EVERY_S = 60.0  # of the table of processes, some 4 ms; and whenever others seem to begin
-SCAN_LEAST_S = 5.0  # between two where processes of ours come and go: 0.1 % of a core
+SCAN_EVERY_S = 60.0  # of the table of processes, some ms; and whenever others seem to begin
+SCAN_LEAST_S = 5.0  # between two where processes of ours come and go all the time
 PORTS_EVERY_S = 600.0  # who listens at the engines' ports: that reads all descriptors, some 50 ms
 LEAST_WINDOW_S = 0.5  # between two looks: the kernel counts in steps of 10 ms
 MOST_PROCESSES = 4096  # looked at in one scan, and followed at once
@@ -48,6 +49,7 @@ class Processor:
         self._scanned_at = self._asked_at = -math.inf
         self._is_due = False
         self._listeners: set[int] = set()
+        self._table: dict[int, tuple[int, str, psutil.Process]] = {}
         self._was_much = False
         self._ours: dict[int, psutil.Process] = {}
 
@@ -115,17 +117,26 @@ class Processor:
 
     def _scan(self, now: float, ports_every_s: float = PORTS_EVERY_S) -> None:
         self._scanned_at, self._is_due = now, False
-        found: dict[int, tuple[int, str, psutil.Process]] = {}
-        for process in psutil.process_iter(["ppid", "name"]):
-            if len(found) >= MOST_PROCESSES:
-                break
-            found[process.pid] = (process.info["ppid"] or 0, process.info["name"] or "", process)
+        found = self._looked_through()
         roots = {pid for pid, (_, name, _) in found.items() if ENGINES.match(name)}
         if now - self._asked_at >= ports_every_s or not self._listeners <= found.keys():
             self._asked_at, self._listeners = now, self._listening()
+            self._table = {}  # a pid may have been given anew, and is asked again next time
         roots |= {self._own, *self._listeners}
         family = descendants(roots, {pid: parent for pid, (parent, _, _) in found.items()})
         self._ours = {pid: found[pid][2] for pid in family if pid in found}
+
+    def _looked_through(self) -> dict[int, tuple[int, str, psutil.Process]]:
+        """The processes that there are, each with its parent and its name; only new ones are asked."""
+        alive = set(psutil.pids()[:MOST_PROCESSES])
+        known = self._table
+        for pid in known.keys() - alive:
+            del known[pid]
+        for pid in alive - known.keys():
+            with contextlib.suppress(psutil.Error):
+                process = psutil.Process(pid)
+                known[pid] = process.ppid(), process.name(), process
+        return known
 
     def _listening(self) -> set[int]:
         """The processes that listen at the engines' ports, as far as the system tells us."""

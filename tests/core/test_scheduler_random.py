@@ -19,6 +19,7 @@ from pairproxy.core.events import (
     FirstByteReceived,
     NodeLost,
     NodeReported,
+    OfferChanged,
     ReplyBroken,
     RequestAbandoned,
     RequestArrived,
@@ -74,6 +75,9 @@ class Storm:
                 engine, held = decision.place.engine, [*self.running.values(), *self.settling.values()]
                 if decision.place.node == A:
                     assert held.count(decision.place) <= self.slots[engine]
+                    started = self.scheduler.running.get(attempt)
+                    is_guest = started is not None and started.request.origin is not None
+                    assert not (is_guest and self.scheduler.local.withheld)
             case Refuse(request, _):
                 self.ended[request] += 1
             case BreakOff(attempt, error):
@@ -86,7 +90,7 @@ class Storm:
         """One thing happens."""
         self.at += self.random.choice([0.0, 0.01, 0.3, 2.0])
         acts = [self.arrive, self.arrive, self.end, self.end, self.leave, self.settle, self.hear, self.probe]
-        self.random.choice([*acts, self.lose, self.repeat, self.wake, self.change])()
+        self.random.choice([*acts, self.lose, self.repeat, self.wake, self.change, self.share])()
 
     def arrive(self) -> None:
         """A client or a peer asks."""
@@ -186,6 +190,12 @@ class Storm:
             local_only=pick([(), ("other*",)]), rescue=pick([True, False]),
         )  # fmt: skip
         self.tell(RulesChanged(self.at, rules))
+
+    def share(self) -> None:
+        """Its owner comes back, or goes."""
+        self.tell(OfferChanged(self.at, self.random.choice(["", "owner"])))
+        told = self.scheduler.document_for(B, "epoch", 1, "name", self.at)
+        assert not (told.withheld and any(engine.promises for engine in told.engines))
 
     def repeat(self) -> None:
         """The end of something that is over is told again."""

@@ -3,6 +3,7 @@ import contextlib
 import dataclasses
 from collections.abc import AsyncIterator, Callable
 
+import msgspec
 import pytest
 from aiohttp import web
 
@@ -264,3 +265,12 @@ def test_a_peer_has_a_few_streams_and_the_newest_go_on() -> None:
 def test_the_address_of_a_caller_keeps_its_zone(address: tuple[object, ...], host: str) -> None:
     """F30: a link-local address is of use only with the interface at which it was seen."""
     assert exchange._host(address) == host
+
+
+def test_a_document_of_another_version_is_read_as_far_as_it_is_known() -> None:
+    """An older node does not say what it withholds; a newer one may say more than this one knows."""
+    told = msgspec.json.decode(msgspec.json.encode(told_document(B)))
+    del told["withheld"]
+    assert read_document(msgspec.json.encode(told), B).withheld == ""
+    newer = msgspec.json.encode({**told, "withheld": "moving-house", "mood": ["fine"]})
+    assert read_document(newer, B).withheld == "moving-house"
