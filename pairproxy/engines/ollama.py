@@ -13,6 +13,7 @@ from pairproxy.engines.ask import ask, ask_bytes, parsed
 from pairproxy.engines.catalogue import OtherListings, texts_of
 from pairproxy.engines.found import CONTEXT_LIMIT_TOKENS, FoundEngine, entries, whole_number
 from pairproxy.engines.ollama_show import Content, OllamaShow, read_capabilities
+from pairproxy.interfaces import HALF_COPIED
 
 HEX = frozenset(string.hexdigits)
 
@@ -72,7 +73,7 @@ def _models(tags: Any) -> list[_Model]:
     found = []
     for entry in entries(tags, "models"):
         name, digest = model_name(entry.get("name")), _digest(entry)
-        if name is not None and digest is not None and not _is_remote(name, entry):
+        if name is not None and digest is not None and not (_is_remote(name, entry) or _is_half_copied(name)):
             found.append((name, Content(entry["name"], digest), entry))
     return found
 
@@ -92,6 +93,12 @@ def _digest(entry: dict[str, Any]) -> str | None:
         return None
     digest = digest.removeprefix("sha256:").lower()
     return digest if len(digest) == 64 and HEX.issuperset(digest) else None
+
+
+def _is_half_copied(name: str) -> bool:
+    """Whether pairproxy itself is copying it here: in a moment it has another name, or is gone."""
+    host, _, rest = name.partition("/")
+    return host.startswith("127.") and rest.startswith(HALF_COPIED)
 
 
 def _is_remote(name: str, entry: dict[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from pairproxy.api.replication import CopyProgress, CopyState
 from pairproxy.core.errors import CopyFailed, PairproxyError, UpstreamError
 from pairproxy.core.replicas import canonical_name
 from pairproxy.replicating.files import directories
-from pairproxy.replicating.manifest import Manifest
+from pairproxy.replicating.manifest import MANIFEST_BYTES, Manifest, check_config
 from pairproxy.replicating.names import full_name, left_over
 from pairproxy.replicating.ollama import Ollama, PullLine
 from pairproxy.replicating.registry import Registry
@@ -124,6 +124,7 @@ class Copying:
         if await self._is_there(manifest):
             self._progress.was_there = True
             return
+        await self._check_config(manifest)
         await tidy(self._ollama)
         await self._check_room(manifest)
         failed: asyncio.Future[PairproxyError] = asyncio.get_running_loop().create_future()
@@ -146,6 +147,15 @@ class Copying:
             f"There is another model called {name} already, and it is not written over. Where it is,"
             f" `ollama cp {name} OTHER` and `ollama rm {name}` give its name away; then run this again."
         )
+
+    async def _check_config(self, manifest: Manifest) -> None:
+        if manifest.config is None:
+            return
+        size = manifest.sizes[manifest.config]
+        if size > MANIFEST_BYTES:
+            raise CopyFailed("What this model says of itself is too long to be read: not copied.")
+        parts = [part async for part in self._source.read(manifest.config, 0, size)]
+        check_config(manifest, b"".join(parts))
 
     async def _check_room(self, manifest: Manifest) -> None:
         missing = [digest for digest in manifest.sizes if not await self._ollama.has_blob(digest)]
@@ -172,6 +182,8 @@ class Copying:
             async with contextlib.aclosing(self._ollama.pull(temporary)) as lines:
                 async for line in lines:
                     self._progress.heard(line)
+        except UpstreamError:
+            return CopyFailed(_GONE)
         except PairproxyError as error:
             return error
         return None
@@ -189,6 +201,9 @@ class Copying:
             return
         await self._ollama.copy(got.name, self._model)
         _log.info("%s was copied here from %s", canonical_name(self._model), self._source.name)
+
+
+_GONE = "Ollama on this machine answers no more. When it runs, run this again: it goes on where it stopped."
 
 
 def _check(modelfile: str, missing: list[str], needed_bytes: int) -> None:

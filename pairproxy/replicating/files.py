@@ -98,11 +98,11 @@ def _read(within: Path, path: Path, start: int, count: int) -> bytes:
 
 
 _CLOSED = (
-    "pairproxy may not read the files of that machine's Ollama. There, `sudo usermod -aG ollama USER` with the"
-    " user that pairproxy runs as, log in anew, restart pairproxy."
+    "pairproxy may not read the files of Ollama on this machine. On this machine,"
+    " `sudo usermod -aG ollama USER` with the user that pairproxy runs as, log in anew, restart pairproxy."
 )
 _NOT_FOUND = (
-    "pairproxy does not find the files of this model where it is. The Ollama there may run in"
-    " a container, or keep them elsewhere (set OLLAMA_MODELS for pairproxy there too)."
+    "pairproxy does not find the files of this model on this machine: its Ollama may run in a container, or"
+    " keep them elsewhere (then set OLLAMA_MODELS for pairproxy on this machine)."
 )
-_DAMAGED = "A file of this model is missing or damaged where it comes from. There, `ollama pull` it anew."
+_DAMAGED = "A file of this model is missing or damaged on this machine: there, `ollama pull` it anew."

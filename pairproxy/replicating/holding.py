@@ -101,4 +101,4 @@ def _bytes(content: bytes) -> web.Response:
     return web.Response(body=content, content_type="application/octet-stream")
 
 
-NO_MODEL = "No Ollama there has such a model. `pairproxy models` lists which node has which."
+NO_MODEL = "No Ollama on this machine has such a model. `pairproxy models` lists which node has which."

@@ -21,10 +21,14 @@ _TENSOR = "application/vnd.ollama.image.tensor"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """``content``: the bytes of the file. ``sizes``: digest -> bytes, each blob once, in the file's order."""
+    """``content``: the bytes of the file. ``sizes``: digest -> bytes, each blob once, in the file's order.
+
+    ``config``: the digest of the blob that says what kind of model it is; None: there is none.
+    """
 
     content: bytes
     sizes: dict[str, int]
+    config: str | None
     is_tensors: bool
     """Its weights are many blobs; Ollama pulls such a model in another way."""
 
@@ -59,7 +63,22 @@ def read_manifest(content: bytes) -> Manifest:
             raise _none()
     if sum(sizes.values()) > MOST_BYTES:
         raise CopyFailed("This model says that it is larger than any there is: not copied.")
-    return Manifest(content, sizes, any(entry["mediaType"] == _TENSOR for entry in entries))
+    config = found["config"]["digest"] if found.get("config") else None
+    return Manifest(content, sizes, config, any(entry["mediaType"] == _TENSOR for entry in entries))
+
+
+def check_config(manifest: Manifest, content: bytes) -> None:
+    """Raise CopyFailed for a model that does not run where it lies: prompts would go where it says."""
+    if f"sha256:{hashlib.sha256(content).hexdigest()}" != manifest.config:
+        raise CopyFailed(
+            "What came is not what the other machine's list says: the hash differs. Nothing was copied."
+        )
+    try:
+        found = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise _none() from None
+    if not isinstance(found, dict) or found.get("remote_host") or found.get("remote_model"):
+        raise CopyFailed("This model runs on another host, to which it would send your prompts: not copied.")
 
 
 def _blob(entry: Any) -> tuple[str, int]:

@@ -8,16 +8,14 @@ from pathlib import PurePosixPath
 
 from pairproxy.core.errors import CopyFailed
 from pairproxy.core.replicas import CLOUD, canonical_name, source_of
+from pairproxy.interfaces import HALF_COPIED
 
 NAME_CHARACTERS = 256
-TEMPORARY = "pairproxy-copy-"
-"""How the namespace of a model begins that is not whole yet; 32 random digits follow, told to Ollama only."""
-
 # types/model/name.go of Ollama, without the characters that would lead out of a directory
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,349}", re.ASCII)
 _NAMESPACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,79}", re.ASCII)
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}", re.ASCII)
-_LEFT = re.compile(rf"(127\.[0-9.]{{5,11}})(?::([0-9]{{1,5}}))?/{TEMPORARY}[0-9a-f]{{32}}/", re.ASCII)
+_LEFT = re.compile(rf"(127\.[0-9.]{{5,11}})(?::([0-9]{{1,5}}))?/{HALF_COPIED}[0-9a-f]{{32}}/", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ def full_name(text: str) -> FullName:
 
 def temporary_namespace() -> str:
     """One that nobody guesses: other users of this machine can ask its loopback ports as well."""
-    return TEMPORARY + secrets.token_hex(16)
+    return HALF_COPIED + secrets.token_hex(16)
 
 
 def left_over(listed: str) -> tuple[str, int] | None:

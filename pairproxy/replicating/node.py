@@ -96,12 +96,12 @@ class Replicating:
         if not self._may_add(peer):
             name = link.name if link is not None else "NAME"
             raise CopyFailed(
-                f"its owner has not allowed models to be added there. There, `pairproxy rights {name}"
-                " --may-add-models` allows it."
+                "The owner of this machine has not allowed you to add models. On this machine,"
+                f" `pairproxy rights {name} --may-add-models` allows it."
             )
         if link is None:
             raise CopyFailed(
-                "it does not use this machine. There, `pairproxy rights NAME --i-may-use` changes it."
+                "This machine does not use yours: `pairproxy rights NAME --i-may-use` on it changes that."
             )
         try:
             wish = msgspec.json.decode(await read_body(request, self._limits), type=PeerCopyWish)
@@ -120,12 +120,10 @@ class Replicating:
         ollama = next(iter(self._ollamas()), None)
         if ollama is None:
             raise CopyFailed(
-                "There is no Ollama to take a model. Install one, or start pairproxy anew if it is new."
+                "There is no Ollama on this machine to take a model. Install one, or restart pairproxy."
             )
         if self._is_copying:
-            raise CopyFailed(
-                "Another model is being copied there. One at a time: run this again when it is done."
-            )
+            raise CopyFailed("Another model is being copied to this machine. Run this again when it is done.")
         source = Source(link.name, link.upstream, model, self._is_busy, limit_bytes_per_s)
 
         async def tell_while_allowed(line: object) -> None:

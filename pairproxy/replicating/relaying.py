@@ -9,7 +9,7 @@ from pairproxy.api.replication import CopyProgress, CopyWish, PeerCopyWish
 from pairproxy.core.errors import BrokenReply, CopyFailed, PairproxyError, UpstreamError
 from pairproxy.core.replicas import canonical_name
 from pairproxy.proxy.lines import Tell
-from pairproxy.replicating.source import SENTENCE_CHARACTERS, refusal
+from pairproxy.replicating.source import of, refusal
 from pairproxy.upstreams import Outgoing, Upstream
 
 WISH_PATH = "/pairproxy/models/wish"
@@ -91,13 +91,9 @@ class Relaying:
             model=canonical_name(self._wish.model),
             peer=self._name,
             is_to_here=False,
-            problem=_printable(told.problem),
-            error=f"{self._name}: {_printable(told.error)}" if told.error else "",
+            problem=of(self._name, told.problem) if told.problem else "",
+            error=of(self._name, told.error) if told.error else "",
         )
-
-
-def _printable(text: str) -> str:
-    return "".join(one for one in text if one.isprintable())[:SENTENCE_CHARACTERS]
 
 
 def _lost(name: str) -> str:

@@ -139,17 +139,22 @@ async def refusal(reply: Reply, name: str) -> CopyFailed:
         return _Again(f"{name} has no time for it now. Run this again in a minute.")
     if kind in ("", "NotAllowed"):
         return CopyFailed(f"{name} cannot copy models: its pairproxy is older. Update it there.")
-    return CopyFailed(f"{name}: {_sentence(body)}")
+    return CopyFailed(of(name, _sentence(body)))
+
+
+def of(name: str, sentence: str) -> str:
+    """A sentence of another node, marked as its own: what is "this machine" there is another one here."""
+    words = "".join(one for one in sentence if one.isprintable())[:SENTENCE_CHARACTERS]
+    return f"{name}: {words.replace('this machine', name)}"
 
 
 def _sentence(body: bytes) -> str:
-    """The words of a refusal as our errors stand in it, printable and not long."""
+    """The words of a refusal as our errors stand in it."""
     try:
         text = msgspec.json.decode(body, type=dict[str, dict[str, str | int | None]])["error"]["message"]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
         text = None
-    words = "".join(one for one in str(text or "") if one.isprintable())[:SENTENCE_CHARACTERS]
-    return words or "it refuses, and does not say why. See its log."
+    return str(text) if text else "it refuses, and does not say why. See its log."
 
 
 def _gone(name: str) -> str:

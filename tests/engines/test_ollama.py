@@ -150,3 +150,12 @@ def test_newer_ones_list_what_a_model_can() -> None:
     """So it is known before the model was shown."""
     ((replica, _),) = probe(tags({"name": "m", "digest": A, "capabilities": ["tools"]})).replicas
     assert replica.capabilities == frozenset({"tools"})
+
+
+def test_a_model_that_is_being_copied_here_is_none_yet() -> None:
+    """Under the name of its way here it is listed for a moment, and would be offered to peers and clients."""
+    coming = {"name": f"127.0.0.1:4711/pairproxy-copy-{'a' * 32}/m:1", "digest": A}
+    like_it = {"name": "someone/pairproxy-copy-m:1", "digest": A}
+    report = probe(tags(coming, like_it))
+    assert [replica.model for replica, _ in report.replicas] == ["someone/pairproxy-copy-m:1"]
+    assert [entry.model for entry in report.catalogue] == ["someone/pairproxy-copy-m:1"]

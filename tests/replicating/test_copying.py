@@ -8,10 +8,11 @@ import random
 import pytest
 
 from pairproxy.api.replication import CopyProgress
-from pairproxy.replicating.copying import Progress, tidy
+from pairproxy.replicating.copying import Copying, Progress, tidy
 from pairproxy.replicating.manifest import Manifest
 from pairproxy.replicating.ollama import PullLine
-from tests.support.copying import Heard, copied, holder, ollama_of
+from pairproxy.replicating.source import Source
+from tests.support.copying import Heard, copied, holder, no, ollama_of
 from tests.support.fake_engine import eventually
 from tests.support.ollama_store import OllamaStore
 from tests.support.running import run_async
@@ -224,6 +225,44 @@ def test_what_ollama_says_is_told_in_words_that_help(
     assert ben.names() == ["own:1"]
 
 
+def test_a_model_that_would_send_prompts_elsewhere_is_not_taken(anna: OllamaStore, ben: OllamaStore) -> None:
+    """What the vendor's cloud models are: a file of some bytes that names a host."""
+    anna.config = b'{"model_format":"gguf","remote_host":"http://10.6.6.6/","remote_model":"m"}'
+    anna.add("m:1", WEIGHTS)
+
+    async def main() -> CopyProgress:
+        async with holder(anna) as upstream:
+            return await copied(upstream, ben)
+
+    last = run_async(main())
+    assert last.state == "failed"
+    assert "to which it would send your prompts" in last.error
+    assert (ben.pulls, ben.names()) == ([], ["own:1"])
+
+
+def test_an_ollama_that_stops_in_the_middle_is_said_to_have(anna: OllamaStore, ben: OllamaStore) -> None:
+    """Its own partial files stay; nothing is listed when it is there again."""
+    anna.add("m:1", WEIGHTS)
+
+    async def main() -> CopyProgress:
+        async with holder(anna) as upstream, ollama_of(ben) as (ollama, engine):
+
+            def stop(line: CopyProgress) -> None:
+                if line.state == "copying":
+                    engine.stop_listening()
+                    for connection in engine.connections:
+                        connection.reset()
+
+            heard = Heard(on_line=stop)
+            await Copying("BEN", ollama, "m:1", Source("anna", upstream, "m:1", no, 2_000_000)).run(heard)
+            return heard.last
+
+    last = run_async(main())
+    assert last.state == "failed"
+    assert "Ollama on this machine answers no more" in last.error
+    assert ben.names() == ["own:1"]
+
+
 def test_every_line_tells_all_and_numbers_only_grow(anna: OllamaStore, ben: OllamaStore) -> None:
     """The total from the first line with bytes on; the speed is that of the limit."""
     anna.add("m:1", WEIGHTS)
@@ -263,7 +302,7 @@ def test_what_a_killed_daemon_left_is_taken_away(ben: OllamaStore) -> None:
 
 def test_progress_believes_no_number_of_ollamas_beyond_the_manifest() -> None:
     """A line for a blob that the model has not, or with more bytes than it has, changes nothing or is cut."""
-    progress = Progress(manifest=Manifest(b"", {"sha256:a": 10, "sha256:b": 20}, is_tensors=False))
+    progress = Progress(manifest=Manifest(b"", {"sha256:a": 10, "sha256:b": 20}, None, is_tensors=False))
     for line in (
         PullLine("pulling a", "sha256:a", 10, 99),
         PullLine("pulling x", "sha256:x", 10, 10),

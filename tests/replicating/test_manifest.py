@@ -1,5 +1,6 @@
 """What a peer says that a model consists of."""
 
+import contextlib
 import hashlib
 import json
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from pairproxy.core.errors import CopyFailed
-from pairproxy.replicating.manifest import MANIFEST_BYTES, MOST_BLOBS, MOST_BYTES, read_manifest
+from pairproxy.replicating.manifest import MANIFEST_BYTES, MOST_BLOBS, MOST_BYTES, check_config, read_manifest
 
 MODEL = "application/vnd.ollama.image.model"
 CONFIG = "application/vnd.docker.container.image.v1+json"
@@ -31,6 +32,24 @@ def test_what_ollama_writes_is_read() -> None:
     assert (manifest.total_bytes, manifest.is_tensors) == (14, False)
     assert manifest.digest == hashlib.sha256(content).hexdigest()
     assert read_manifest(document(layer(kind="application/vnd.ollama.image.tensor"))).is_tensors
+
+
+def test_a_config_is_the_one_that_was_named_and_keeps_prompts_here() -> None:
+    """Its hash, its kind, and no host of others."""
+    for content, why in (
+        (b"{}", ""),
+        (b'{"remote_host":""}', ""),
+        (b'{"remote_host":"https://x"}', "send your prompts"),
+        (b'{"remote_model":"m"}', "send your prompts"),
+        (b"[]", "send your prompts"),
+        (b"no json", "not copied"),
+    ):
+        named = layer(kind=CONFIG) | {"digest": f"sha256:{hashlib.sha256(content).hexdigest()}"}
+        manifest = read_manifest(document(layer("b"), config=named))
+        with pytest.raises(CopyFailed, match=why) if why else contextlib.nullcontext():
+            check_config(manifest, content)
+        with pytest.raises(CopyFailed, match="the hash differs"):
+            check_config(manifest, content + b" ")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def test_a_wish_needs_the_owners_word_and_then_comes_true(pair: Pair) -> None:
     pair.at_a.add("m:1", b"w" * 3_000_000, b"template")
     refused = here("replicate", "m:1", "--to", "B", "--home", pair.a.home)
     assert refused.returncode == 1
-    assert "`pairproxy rights A --may-add-models` allows it" in sentence(refused)
+    assert "On B, `pairproxy rights A --may-add-models` allows it" in sentence(refused)
     assert pair.at_b.pulls == []
     pair.allow()
     done = here("replicate", "m:1", "--to", "B", "--home", pair.a.home)
@@ -49,8 +49,8 @@ def test_the_owner_of_a_machine_fetches_without_a_right(pair: Pair) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("nope:1", "--to", "B"), "No Ollama there has such a model"),
-        (("nope:1", "--from", "B"), "B: No Ollama there has such a model"),
+        (("nope:1", "--to", "B"), "No Ollama on this machine has such a model"),
+        (("nope:1", "--from", "B"), "B: No Ollama on B has such a model"),
         (("../../etc/passwd", "--to", "B"), "That is no name of a model of Ollama"),
         (("gpt-oss:120b-cloud", "--to", "B"), "not those of a cloud"),
         (("m:1", "--to", "C"), "No paired machine is called 'C'"),
@@ -71,7 +71,7 @@ def test_a_model_that_b_may_not_use_is_not_read_by_b(pair: Pair) -> None:
     assert here("rights", "B", "--model", "first*", "--home", pair.a.home).returncode == 0
     try:
         refused = here("replicate", "secret:1", "--from", "A", "--home", pair.b.home)
-        assert "A: No Ollama there has such a model" in sentence(refused)
+        assert "A: No Ollama on A has such a model" in sentence(refused)
         assert "secret:1" not in pair.at_b.names()
     finally:
         here("rights", "B", "--all-models", "--home", pair.a.home)
@@ -112,7 +112,7 @@ def test_a_copy_that_ends_early_leaves_no_model_and_goes_on(tmp_path: Path, end:
         pair.allow()
         process = to_b(pair)
         second = here("replicate", "first:1", "--to", "B", "--home", pair.a.home)
-        assert "Another model is being copied there" in sentence(second)
+        assert "B: Another model is being copied to B." in sentence(second)
         ends[end](pair, process)
         _, err = process.communicate(timeout=40)
         assert process.returncode == {"interrupt": 130, "kill": -9}.get(end, 1), err

@@ -32,7 +32,7 @@ def registry(
     reader: object = read, *, is_tensors: bool = False, heard: list[PairproxyError] | None = None
 ) -> Registry:
     """One with a model of one blob."""
-    manifest = Manifest(b'{"the": "manifest"}', {DIGEST: len(DATA)}, is_tensors)
+    manifest = Manifest(b'{"the": "manifest"}', {DIGEST: len(DATA)}, None, is_tensors)
     told = heard if heard is not None else []
     return Registry(manifest, full_name("a/m:1"), reader, told.append)  # type: ignore[arg-type]
 

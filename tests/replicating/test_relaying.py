@@ -65,7 +65,7 @@ def test_its_words_are_marked_as_its_own_and_cannot_write_on_a_terminal() -> Non
     (last,) = told_by(
         says(line(state="failed", error="the disk\x1b[2J of this machine is full" + "!" * 5000))
     )
-    assert last.error.startswith("ben: the disk[2J of this machine is full!!")
+    assert last.error.startswith("ben: the disk[2J of ben is full!!")
     assert len(last.error) < 600
 
 

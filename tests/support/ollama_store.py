@@ -33,6 +33,8 @@ class OllamaStore:
 
     directory: Path
     part_bytes: int = 256 * 1024
+    config: bytes = b"{}"
+    """Of the models that are added."""
     fails_with: str = ""
     """What it says to every pull, when it is set."""
     is_slow: bool = False
@@ -54,7 +56,7 @@ class OllamaStore:
     def add(self, name: str, *blobs: bytes | int, kind: str = MODEL_TYPE) -> str:
         """Have a model of these blobs, the first its weights; a number is a sparse file. Its digest."""
         layers = [self._layer(blob, kind) for blob in blobs]
-        document = {"schemaVersion": 2, "config": self._layer(b"{}", CONFIG_TYPE), "layers": layers}
+        document = {"schemaVersion": 2, "config": self._layer(self.config, CONFIG_TYPE), "layers": layers}
         content = json.dumps(document).encode()
         path = self.manifest(name)
         path.parent.mkdir(parents=True, exist_ok=True)
