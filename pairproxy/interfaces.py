@@ -39,8 +39,8 @@ class Engine(Endpoint, Protocol):
 STATE_PATH = "/pairproxy/state"
 CATALOGUE_PATH = "/pairproxy/catalogue"
 MODELS_PATH = "/pairproxy/models/"
-"""What nodes ask of each other's peer ports beside inference: peers asks for it, proxy answers. For what begins
-with the last one, replicating does both."""
+"""What nodes ask of each other's peer ports beside inference: peers asks for it, proxy answers.
+For what begins with the last one, replicating does both."""
 
 HALF_COPIED = "pairproxy-copy-"
 """How the namespace of a model begins that is being copied here: nobody's to use (replicating, engines)."""
