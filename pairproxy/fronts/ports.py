@@ -1,6 +1,7 @@
 """All ports of one daemon: bound before anything is started, opened when there is something to answer."""
 
 import asyncio
+import contextlib
 import os
 import socket
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ from pairproxy.api.ports import PortsAnswer, PortStatus, PortWish
 from pairproxy.api.schema import DaemonFile
 from pairproxy.config import Settings
 from pairproxy.core.commands import Command
-from pairproxy.core.errors import BadRequest, PortTaken
+from pairproxy.core.errors import BadRequest, PortTaken, StoreError
 from pairproxy.core.events import EngineLost, EngineReported, Event, NodeForgotten, NodeLost, NodeReported
 from pairproxy.core.models import NodeId
 from pairproxy.core.residency import Residency
@@ -38,6 +39,7 @@ from pairproxy.proxy.server import Port
 from pairproxy.proxy.unloading import Unloading
 from pairproxy.security.trust import TrustStore
 from pairproxy.service.supervised import Supervisor
+from pairproxy.takeover import record
 from pairproxy.takeover.mending import Mending
 
 _OTHER_ADMIN = "Stop that program, or set admin.listen in config.toml to another port."
@@ -171,6 +173,7 @@ class Fronts:
             stack.push_async_callback(client.stop)
             front.serve_with(client)
         self._see_what_is_wanted()
+        await self._see_who_judges_pages()
         for front in self._fronts:
             await front.step()
 
@@ -216,6 +219,8 @@ class Fronts:
             raise BadRequest(f"There is no client port {wish.port} here. There is: {known or 'none'}.")
         if wish.want in ("look", "usual"):  # an engine that moved is seen where it is now
             await self._engines.look(LOOK_S)
+        if wish.want == "usual":
+            await self._see_who_judges_pages()
         for front in meant:
             if front.is_wanted or wish.port:
                 front.want(wish.want)
@@ -223,6 +228,15 @@ class Fronts:
         for front in meant:
             await front.step()
         return PortsAnswer(self._own, self.statuses)
+
+    async def _see_who_judges_pages(self) -> None:
+        """Any page may ask an LM Studio that was started so; with what it was, the undo record tells."""
+        with contextlib.suppress(StoreError):  # who releases is told of it
+            kept = await asyncio.to_thread(record.read, self._home)
+            judging = {one.kind for one in kept.taken if one.facts.get("cors") == "true"}
+            for front in self._fronts:
+                if front.client is not None:
+                    front.client.lets_engine_judge = front.kind in judging
 
     def _take(self, kind: str) -> None:
         for front in self._fronts:

@@ -77,6 +77,8 @@ class ClientPort(Port):
         self._catalogue = catalogue
         self.until_ready: Callable[[], Awaitable[None]] | None = None
         """Waited for, a bounded time, before a request is looked at: the engine is just moving."""
+        self.lets_engine_judge = False
+        """Whether a page of an Origin that is none of ours may ask the engine alone: it says that any may."""
 
     def stand_for(self, engine: EngineId, kind: str) -> None:
         """From now on this is the port of another engine of this node."""
@@ -117,7 +119,8 @@ class ClientPort(Port):
         if not hosts and request.version < (1, 1):
             hosts = ["localhost"]  # HTTP/1.0 needs none, and no browser speaks it
         origins, site = fields.getall("Origin", []), fields.get("Sec-Fetch-Site")
-        asks_engine = self._rules is cors.Rules.RELAYED and not is_websocket(request)
+        asks_engine = self._rules is cors.Rules.RELAYED or self.lets_engine_judge
+        asks_engine = asks_engine and not is_websocket(request)
         if self._gate.check(hosts, origins, site, can_engine_judge=asks_engine, knows_containers=True):
             return True  # and no word to the page from us
         page = _page(request)

@@ -78,8 +78,9 @@ def find_lms(runner: Runner) -> str:
     for path in (home / "bin" / "lms", home / "bin" / "lms.exe"):
         if path.is_file():
             return str(path)
-    if runner.which("lms") is not None:
-        return "lms"
+    found = runner.which("lms")
+    if found is not None:
+        return found
     raise CannotTake(
         f"LM Studio is moved by its own command `lms`, which is not at {home / 'bin'} nor on PATH. Start LM "
         "Studio once, so that it installs the command; then run `pairproxy takeover` again."
@@ -130,11 +131,15 @@ def _check_is_running(lms: str, move: Move, runner: Runner) -> None:
 
 
 def _object(text: str) -> dict[str, Any]:
-    try:
-        told = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return told if isinstance(told, dict) else {}
+    """The object that `lms` printed, whatever it said before it."""
+    for line in reversed(text.splitlines()):
+        try:
+            told = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(told, dict):
+            return told
+    return {}
 
 
 def _help(lms: str, runner: Runner) -> str:

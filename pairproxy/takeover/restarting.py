@@ -48,7 +48,10 @@ class Restart(msgspec.Struct, frozen=True, tag="restart"):
         machine.runner.do(self.start, needs_root=self.needs_root, timeout_s=self.timeout_s)
 
     def undo(self, machine: Machine) -> tuple[str, ...]:
-        """Raises CommandFailed, StepFailed."""
+        """Returns what could not be done for it is not there any more. Raises StepFailed."""
+        gone = [one for one in (self.executable, self.start_again[0]) if is_gone(one)]
+        if gone:
+            return (f"{gone[0]} was removed since, so nothing is started again.",)
         trouble = ""
         try:
             done = machine.runner.run(self.stop, needs_root=self.needs_root, timeout_s=self.timeout_s)
@@ -69,6 +72,11 @@ class Restart(msgspec.Struct, frozen=True, tag="restart"):
         if not until(lambda: not is_running(self.executable), self.gone_s, machine):
             name = os.path.basename(self.executable)  # noqa: PTH119 of another system's path in tests, too
             raise StepFailed(f"{name} did not end in {self.gone_s:.0f} s. {self.by_hand}".rstrip())
+
+
+def is_gone(program: str) -> bool:
+    """Whether a program that was named by its whole path is not there: somebody removed it."""
+    return os.path.isabs(program) and not os.path.lexists(program)  # noqa: PTH117 of Windows' paths, too
 
 
 def is_running(executable: str) -> bool:

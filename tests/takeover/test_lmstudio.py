@@ -1,5 +1,6 @@
 """LM Studio is moved by its own command."""
 
+import http.client
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,10 +52,10 @@ def restart(system: StandIns, who: Owner) -> Restart:
 def test_both_ways_are_told_all_that_it_was_started_with(system: StandIns, flags: tuple[str, ...]) -> None:
     """What `lms server start` is not told it forgets."""
     step = restart(system, start(system, *flags))
-    moved, usual = str(system.moved), str(system.usual)
-    assert step.stop == ("lms", "server", "stop")
-    assert step.start == ("lms", "server", "start", "--port", moved, "--bind", "127.0.0.1", *flags)
-    assert step.start_again == ("lms", "server", "start", "--port", usual, "--bind", "127.0.0.1", *flags)
+    lms, moved, usual = system.runner.which("lms"), str(system.moved), str(system.usual)
+    assert step.stop == (lms, "server", "stop")
+    assert step.start == (lms, "server", "start", "--port", moved, "--bind", "127.0.0.1", *flags)
+    assert step.start_again == (lms, "server", "start", "--port", usual, "--bind", "127.0.0.1", *flags)
 
 
 def test_one_that_serves_to_the_network_needs_a_yes(system: StandIns) -> None:
@@ -133,14 +134,43 @@ def test_what_this_person_cannot_command_is_not_its_affair(system: StandIns, kin
     assert not LmStudio().applies(move(system, Owner(kind, system.usual, ("127.0.0.1",))))
 
 
-def test_it_is_taken_over_and_released(system: StandIns, tmp_path: Path) -> None:
-    """The port is answered all the time but for the restart, and LM Studio's settings come back."""
-    who = start(system, "--cors")
+def test_what_lms_says_before_the_answer_does_not_matter(system: StandIns) -> None:
+    """Newer versions greet and warn."""
+    who = start(system)
+    lms = system.directory / "bin" / "lms"
+    lms.rename(lms.with_name("real-lms"))
+    lms.write_text('#!/bin/sh\necho "{ Welcome }"\nexec ' + f'{lms.with_name("real-lms")} "$@"\n')
+    lms.chmod(0o755)
+    system.install(lms.with_name("real-lms"))
+    text = lms.with_name("real-lms").read_text()
+    lms.with_name("real-lms").write_text(text.replace("'real-lms'", "'lms'"))
+    assert restart(system, who).stop
+
+
+def page(port: int, path: str = "/v1/models") -> tuple[int, str | None]:
+    """What a page of the internet gets: the status, and who may read the answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET", path, headers={"Origin": "https://chat.example"})
+        response = connection.getresponse()
+        return response.status, response.getheader("Access-Control-Allow-Origin")
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("flags", [(), ("--cors",)], ids=["plain", "cors"])
+def test_it_is_taken_over_and_released(system: StandIns, tmp_path: Path, flags: tuple[str, ...]) -> None:
+    """The port is answered all the time but for the restart, and LM Studio's settings come back.
+
+    Pages may ask it if they might before.
+    """
+    who = start(system, *flags)
     files = system.files()
     with front(tmp_path / "daemon", system, "lmstudio") as node:
         taking = Taking(node, system, "lmstudio", LmStudio(), Machine(system.runner))
         taking.take(taking.plan(who), who)
         taking.check_served()
+        assert page(system.usual) == ((200, "*") if flags else (403, None))
         taking.release()
         taking.check_back(files)
 

@@ -92,6 +92,15 @@ def test_one_that_does_not_end_is_left_running(program: Path) -> None:
         running.wait()
 
 
+def test_a_program_that_was_removed_is_not_started_again(tmp_path: Path) -> None:
+    """The person has no such engine any more: there is nothing left to put back."""
+    log = tmp_path / "log"
+    stop, gone = note(log, "stop"), str(tmp_path / "lms")
+    for step in (Restart(stop, stop, (gone, "server", "start")), Restart(stop, stop, stop, executable=gone)):
+        assert step.undo(Machine(Runner())) == (f"{gone} was removed since, so nothing is started again.",)
+    assert not log.exists()
+
+
 def test_it_says_what_it_does() -> None:
     """In the order in which it is done."""
     step = Restart(("stop", "it"), ("start", "it"), ("start", "it again"), "/bin/it", gone_s=3)
