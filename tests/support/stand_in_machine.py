@@ -107,6 +107,10 @@ class StandInMachine:
         (self.run / "calls").write_text("")
         (self.run / "fail").write_text(json.dumps({"at": at, "how": how}))
 
+    def slow(self, verb: str) -> None:
+        """Let calls with that word take two seconds."""
+        (self.run / "slow").write_text(verb)
+
     def calls(self) -> list[str]:
         """Every counted call since fail()."""
         path = self.run / "calls"

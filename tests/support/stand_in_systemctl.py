@@ -12,6 +12,7 @@ from typing import Any
 
 TOP = pathlib.Path(os.environ["STAND_IN"])
 RUN = TOP / "run"
+SLOW_S = 2.0
 Unit = dict[str, list[str]]
 
 
@@ -19,6 +20,9 @@ def main() -> int:
     """Count the call, fail if it is its turn, do it."""
     name, words = pathlib.Path(sys.argv[0]).name, sys.argv[1:]
     how = "" if os.environ.get("STAND_IN_UNCOUNTED") else counted(f"{name} {shlex.join(words)}")
+    slow = RUN / "slow"
+    if slow.exists() and slow.read_text() in words:
+        time.sleep(SLOW_S)
     if how == "before":
         say(f"{name}: it is its turn to fail", sys.stderr)
         return 1

@@ -1,0 +1,53 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from pairproxy.api.commands import MovedPort, PlannedPort
+from pairproxy.cli import moving
+from pairproxy.core.errors import PairproxyError
+
+PLANNED = PlannedPort(
+    "ollama", 1, 2, "take", "Held.", None, ("write x:", "    [Service]\x1b[2J"), ("Exposed!",)
+)
+
+
+def said(*, columns: int = 60) -> tuple[Console, io.StringIO]:
+    """A console and what it got."""
+    text = io.StringIO()
+    return Console(file=text, width=columns), text
+
+
+def test_a_plan_is_shown_as_the_files_will_be() -> None:
+    """Indented as they are, and without what moves a cursor."""
+    out, text = said()
+    moving.show_plan(out, [PLANNED])
+    assert "      [Service]" in text.getvalue()
+    assert "\x1b" not in text.getvalue()
+    assert "Exposed!" in text.getvalue()
+
+
+def test_what_came_of_it_is_one_sentence_each() -> None:
+    """With the time in which nobody was there, and the reason of a failure."""
+    out, text = said(columns=200)
+    moved = [MovedPort("ollama", None, 1.234, ("A note.",)), MovedPort("lmstudio", "It failed.")]
+    moving.tell_moved(out, moved, "was moved")
+    assert text.getvalue().splitlines() == [
+        "Ollama was moved. Nobody was on the port for 1.23 s.",
+        "  A note.",
+        "LM Studio: It failed.",
+    ]
+
+
+def test_nobody_to_ask_is_an_error_that_says_yes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a yes given before asks nobody."""
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    moving.agreed([PLANNED], is_agreed=True, question="Do this?")
+    with pytest.raises(PairproxyError, match="--yes"):
+        moving.agreed([PLANNED], is_agreed=False, question="Do this?")
+
+
+def test_kinds_are_all_or_the_one() -> None:
+    """As --kind says."""
+    assert moving.kinds_of(None) == ("ollama", "lmstudio")
+    assert moving.kinds_of(moving.Kind.OLLAMA) == ("ollama",)
