@@ -4,8 +4,8 @@ Forwarding rewrites where a request comes from, so the engine's own checks would
 more; these stand in their place. Names: only this machine's own, fewer than Ollama takes (any host of the
 LAN can claim a name under .local); at client ports also those by which containers call the machine that they
 run on, since Docker Desktop brings what they send there to loopback, but from no page. Origins: Ollama's
-default list (cors). A person may have told Ollama of more (OLLAMA_ORIGINS), which we cannot see: such an
-Origin goes no further than to the engine that knows.
+default list (cors). A person may have told Ollama of more (OLLAMA_ORIGINS), which we cannot see, or LM Studio
+of all: such an Origin goes no further than to the engine that knows.
 """
 
 import re
