@@ -41,17 +41,17 @@ def doctor(
     out = console(to_stderr=True)
     with out.status("looking", spinner="line"):  # on a terminal only; it takes two seconds
         found = examine(scene, measures=measure)
-    if bundle is not None:
-        from pairproxy.doctor.bundle import write
-
-        written = write(bundle, scene, found)
-        say(out, f"{bundle} holds {', '.join(written.files)}. {written.replaced}")
     if as_json:
         import msgspec
 
         typer.echo(msgspec.json.format(msgspec.json.encode(found.diagnosis), indent=2).decode())
     else:
         _show(console(), found.diagnosis)
+    if bundle is not None:
+        from pairproxy.doctor.bundle import write
+
+        written = write(bundle, scene, found)
+        say(out, f"{bundle} holds {', '.join(written.files)}. {written.replaced}")
     if not found.diagnosis.is_ok:
         raise typer.Exit(1)
 

@@ -181,7 +181,7 @@ def _without_secrets(value: Any) -> Any:
 
 def _log(scene: Scene, facts: Facts) -> str:
     """The last lines of the service's log, where the system keeps one; "": there is none."""
-    for one in () if isinstance(facts.services, Unknown) else facts.services:
+    for one in facts.own_services:
         words = one.log.split()
         if words[:1] == ["journalctl"]:
             argv = [*words, f"--lines={LOG_LINES}", "--output=cat", "--no-pager", "--quiet"]

@@ -12,7 +12,7 @@ from pairproxy import __version__
 from pairproxy.api.diagnosis import Diagnosis, Finding, NotLooked
 from pairproxy.config import Settings
 from pairproxy.doctor.checks import CHECKS, Check
-from pairproxy.doctor.facts import Facts, Unknown
+from pairproxy.doctor.facts import Card, Facts, Listener, Unknown
 from pairproxy.doctor.measuring import measured
 from pairproxy.doctor.probes import (
     asking,
@@ -100,7 +100,7 @@ def gather(scene: Scene) -> Facts:
             "files": lambda: files.open_files(scene.home),
             "places": lambda: files.places(scene.home),
             "history_problem": lambda: files.history_problem(scene.home),
-            "cards": lambda: multicast.cards(has_loopback=_is_on_loopback(settings)),
+            "cards": lambda: _cards(settings),
             "firewall": lambda: firewall.firewall(
                 scene, _peer_port(told), is_discovering=_discovers(settings)
             ),
@@ -111,7 +111,7 @@ def gather(scene: Scene) -> Facts:
         },
         PROBE_S,
     )
-    listeners, seen = found.pop("engines") if isinstance(found["engines"], tuple) else (found["engines"],) * 2
+    listeners, seen, reached = _three(found.pop("engines"))
     return Facts(
         home=scene.home,
         settings=settings,
@@ -122,7 +122,9 @@ def gather(scene: Scene) -> Facts:
         peers=peers,
         peers_problem=peers_problem,
         listeners=listeners,
-        **{**found, "engines": seen},
+        engines=seen,
+        reached=reached,
+        **found,
     )
 
 
@@ -145,17 +147,30 @@ def together(probes: Mapping[str, Probe], patience_s: float) -> dict[str, Any]:
     return dict(found)
 
 
-def _engines(told: asking.Told, settings: Settings | Unknown) -> tuple[Any, Any]:
+def _three(found: Any) -> tuple[Any, Any, tuple[Listener, ...]]:
+    return (found, found, ()) if isinstance(found, Unknown) else found
+
+
+def _engines(told: asking.Told, settings: Settings | Unknown) -> tuple[Any, Any, tuple[Listener, ...]]:
     listeners = listening.listeners()
-    return listeners, engines.engines(told, settings, listeners)
+    seen = engines.engines(told, settings, listeners)
+    if isinstance(listeners, tuple) or isinstance(seen, Unknown):
+        return listeners, seen, ()
+    return listeners, seen, listening.reached(one.port for one in seen)
 
 
 def _peer_port(told: asking.Told) -> int | None:
     return None if isinstance(told.status, Unknown) else told.status.peer_port
 
 
-def _is_on_loopback(settings: Settings | Unknown) -> bool:
-    return not isinstance(settings, Unknown) and settings.peers.loopback
+def _cards(settings: Settings | Unknown) -> tuple[Card, ...] | Unknown:
+    if isinstance(settings, Unknown):
+        return settings
+    if not settings.peers.discovery:  # then nothing of ours is sent by multicast, a question neither
+        return Unknown("peers.discovery is off")
+            "peers.discovery is off"
+        )  # then nothing of ours is sent by multicast, a question neither
+    return multicast.cards(has_loopback=settings.peers.loopback)
 
 
 def _discovers(settings: Settings | Unknown) -> bool:

@@ -141,6 +141,7 @@ class Facts:
     peers: tuple[PeerRecord, ...] | Unknown
     peers_problem: str = ""
     listeners: tuple[Listener, ...] | Unknown = ()
+    reached: tuple[Listener, ...] = ()  # engines' ports that answer from outside, where the above is Unknown
     engines: tuple[SeenEngine, ...] | Unknown = ()
     surroundings: tuple[Told, ...] | Unknown = ()
     files: tuple[OpenFile, ...] | Unknown = ()
@@ -151,7 +152,7 @@ class Facts:
     machine: Machine = Machine("", "")
     process: Process | Unknown = Unknown("")
     moved: tuple[Moved, ...] | Unknown = ()
-    services: tuple[ServiceState, ...] | Unknown = ()  # that are installed, of this home
+    services: tuple[ServiceState, ...] | Unknown = ()  # that are installed
     measured: tuple[Measured, ...] | Unknown | None = None  # None: nobody wants it
 
     @property
@@ -160,6 +161,12 @@ class Facts:
         if isinstance(self.status, Unknown):
             return None
         return next((node for node in self.status.nodes if node.is_self), None)
+
+    @property
+    def own_services(self) -> tuple[ServiceState, ...]:
+        """Those of this home, as far as one can tell."""
+        found = () if isinstance(self.services, Unknown) else self.services
+        return tuple(one for one in found if one.home in (None, str(self.home)))
 
     @property
     def fronts(self) -> dict[int, str]:

@@ -42,7 +42,7 @@ CHECKS = (
     Check("takeover", ports.takeover_holds),
     Check("engines", engines.answer, ("engines",)),
     Check("engine versions", engines.have_no_known_hole, ("engines",)),
-    Check("engines seen from outside", engines.are_shut, ("engines", "listeners")),
+    Check("engines seen from outside", engines.are_shut, ("engines",)),
     Check("slots", engines.have_their_slots, ("engines",)),
     Check("clients' variables", clients.are_not_led_past, ("surroundings",)),
     Check("models", models.are_the_same, ("models",)),

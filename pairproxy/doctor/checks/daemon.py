@@ -1,5 +1,6 @@
 """The daemon: whether it runs, is of this version, is in time, and may open enough files."""
 
+import shlex
 from collections.abc import Iterator
 
 from pairproxy import __version__
@@ -12,8 +13,18 @@ LEAST_DESCRIPTORS = 1024  # 512 clients, each with its engine's connection
 
 def runs(facts: Facts) -> Iterator[Finding]:
     """A daemon that does not run, or left its address behind and is gone."""
-    if facts.daemon is None and not isinstance(facts.services, Unknown) and facts.services:
+    if facts.daemon is None and facts.own_services:
         return  # it is a service, and another check says what is wrong with that
+    others = () if isinstance(facts.services, Unknown) else facts.services
+    home = next((one.home for one in others if one.is_running and one.home), None)
+    if facts.daemon is None and home is not None:
+        yield Finding(
+            "other-home",
+            "note",
+            f"No daemon runs with the home {facts.home}; the service runs with {home}.",
+            f"Look at that one: `pairproxy doctor --home {shlex.quote(home)}`.",
+        )
+        return
     if facts.daemon is None:
         yield Finding(
             "no-daemon",

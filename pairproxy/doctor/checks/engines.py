@@ -69,10 +69,9 @@ def _order(version: str) -> tuple[int, ...]:
 
 def are_shut(facts: Facts) -> Iterator[Finding]:
     """Engines that other machines reach past pairproxy: most ask nobody for a key."""
-    if isinstance(facts.listeners, Unknown):
-        return
+    there = facts.reached if isinstance(facts.listeners, Unknown) else facts.listeners
     for one in _engines(facts):
-        reached = sorted({listener.host for listener in outside(facts.listeners, one.port)})
+        reached = sorted({listener.host for listener in outside(there, one.port)})
         if reached:
             yield Finding(
                 "engine-exposed",

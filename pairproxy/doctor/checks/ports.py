@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pairproxy.api.diagnosis import Finding
-from pairproxy.doctor.facts import Facts, Listener, Unknown
+from pairproxy.doctor.facts import Facts, Listener, Moved, Unknown
 
 TWINS = {"127.0.0.1": "::1", "localhost": "::1", "::1": "127.0.0.1"}
 
@@ -11,8 +11,12 @@ TWINS = {"127.0.0.1": "::1", "localhost": "::1", "::1": "127.0.0.1"}
 def are_ours(facts: Facts) -> Iterator[Finding]:
     """What the daemon says of its client ports."""
     ports = () if isinstance(facts.status, Unknown) else facts.status.ports
+    back = {one.usual for one in _are_back(facts)}
+    has_silent = isinstance(facts.engines, tuple) and any(not one.is_up for one in facts.engines)
     for one in ports:
         about = f"port {one.port}"
+        if one.port in back or (one.state == "closed" and has_silent):
+            continue  # why, another check says
         if one.state == "held":
             holder = f" ({one.holder})" if one.holder else ""
             yield Finding(
@@ -73,6 +77,7 @@ def takeover_holds(facts: Facts) -> Iterator[Finding]:
     if isinstance(facts.moved, Unknown):
         yield Finding("takeover-unreadable", "problem", facts.moved.why, "", "takeover.json")
         return
+    back = _are_back(facts)
     for one in facts.moved:
         if not one.is_whole:
             yield Finding(
@@ -80,6 +85,15 @@ def takeover_holds(facts: Facts) -> Iterator[Finding]:
                 "problem",
                 f"Moving {one.kind} off port {one.usual} was interrupted, and what was changed still stands.",
                 "Put everything back with `pairproxy release`, then try `pairproxy takeover` again.",
+                one.kind,
+            )
+        elif one in back:
+            yield Finding(
+                "takeover-lost",
+                "problem",
+                f"{one.kind} was moved to port {one.moved} and is back on port {one.usual}, by an update or "
+                "a restart: what clients send is not distributed.",
+                "Move it again with `pairproxy takeover`, or let it be with `pairproxy release`.",
                 one.kind,
             )
         elif facts.daemon is None or isinstance(facts.status, Unknown):
@@ -92,3 +106,16 @@ def takeover_holds(facts: Facts) -> Iterator[Finding]:
                 "engine back with `pairproxy release`.",
                 one.kind,
             )
+
+
+def _are_back(facts: Facts) -> tuple[Moved, ...]:
+    """Engines that were moved, and whose usual port another program than the daemon has now."""
+    if isinstance(facts.moved, Unknown) or isinstance(facts.listeners, Unknown):
+        return ()
+    ports = () if isinstance(facts.status, Unknown) else facts.status.ports
+    ours = {one.port for one in ports if one.state == "open"}
+    if facts.daemon is not None:
+        ours |= {one.port for one in facts.listeners if one.pid == facts.daemon.pid}
+    held = {one.port for one in facts.listeners} - ours
+    moved = {one.port for one in facts.listeners}
+    return tuple(one for one in facts.moved if one.is_whole and one.usual in held and one.moved not in moved)

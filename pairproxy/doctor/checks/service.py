@@ -3,16 +3,14 @@
 from collections.abc import Iterator
 
 from pairproxy.api.diagnosis import Finding
-from pairproxy.doctor.facts import Facts, Unknown
+from pairproxy.doctor.facts import Facts
 
 AGAIN = "`pairproxy service install` puts it right"
 
 
 def works(facts: Facts) -> Iterator[Finding]:
     """What the system says of those that are installed."""
-    if isinstance(facts.services, Unknown):
-        return
-    for one in facts.services:
+    for one in facts.own_services:
         see = f" Its log: `{one.log}`." if one.log else ""
         if one.problem:
             yield Finding("service-fails", "problem", one.problem, f"{AGAIN}.{see}", one.manager)
@@ -32,8 +30,8 @@ def works(facts: Facts) -> Iterator[Finding]:
                 f"{AGAIN}.",
                 one.manager,
             )
-    if len(facts.services) > 1:
-        names = " and ".join(one.manager for one in facts.services)
+    if len(facts.own_services) > 1:
+        names = " and ".join(one.manager for one in facts.own_services)
         yield Finding(
             "services-two",
             "warning",

@@ -23,10 +23,10 @@ def moved(home: Path) -> tuple[Moved, ...] | Unknown:
 
 
 def services(scene: Scene) -> tuple[ServiceState, ...] | Unknown:
-    """The services of this home that are installed here, as the system tells of them."""
+    """Our services that are installed here, whatever their home, as the system tells of them."""
     runner = Runner(scene.environment, may_ask=False)  # of its own: looking for a session changes it
     try:
         told = [way.state() for way in ways(runner)]
     except SetupError as error:
         return Unknown(error.sentence)
-    return tuple(one for one in told if one.is_installed and one.home in (None, str(scene.home)))
+    return tuple(one for one in told if one.is_installed)

@@ -7,8 +7,11 @@ from collections.abc import Iterable
 import psutil
 
 from pairproxy.doctor.facts import Listener, Unknown
+from pairproxy.peers.own_addresses import snapshot, usable
 
 MOST = 4096  # sockets; a machine with so many listening ones is no person's
+MOST_TRIED = 8  # addresses of this machine
+TRY_S = 0.3  # for each; the machine itself answers in less than a millisecond
 
 
 def listeners() -> tuple[Listener, ...] | Unknown:
@@ -37,10 +40,15 @@ def outside(found: Iterable[Listener], port: int) -> list[Listener]:
     return [one for one in found if one.port == port and not _is_loopback(one.host)]
 
 
-def answers(host: str, port: int, timeout_s: float = 0.5) -> bool:
-    """Whether somebody takes connections there."""
+def reached(ports: Iterable[int]) -> tuple[Listener, ...]:
+    """The same by trying, where the system does not show it: at each address of this machine."""
+    own = sorted({one.address for one in usable(snapshot())})[:MOST_TRIED]
+    return tuple(Listener(host, port) for port in ports for host in own if _answers(host, port))
+
+
+def _answers(host: str, port: int) -> bool:
     try:
-        with socket.create_connection((host, port), timeout_s):
+        with socket.create_connection((host, port), TRY_S):
             return True
     except OSError:
         return False

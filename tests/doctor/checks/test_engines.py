@@ -1,4 +1,4 @@
-from pairproxy.doctor.facts import Listener, Measured
+from pairproxy.doctor.facts import Listener, Measured, Unknown
 from tests.support.diagnosed import ENGINE, engine, facts, found, told
 
 
@@ -34,3 +34,10 @@ def test_slots_against_what_the_engine_was_told_and_what_it_does() -> None:
     assert "was seen to compute 2" in told(measured=(Measured("ollama-1", 4, 6, 2),))
     seen = (Measured(f"ollama-{ENGINE}", 4, 6, 4),)
     assert found(engines=(engine(slots=4, parallel=1),), measured=seen) == []
+
+
+def test_where_sockets_are_not_shown_trying_tells() -> None:
+    """As on macOS for who is not root."""
+    hidden = Unknown("not shown")
+    assert found(listeners=hidden) == []
+    assert found(listeners=hidden, reached=(Listener("10.0.0.1", ENGINE),)) == ["engine-exposed"]

@@ -1,6 +1,6 @@
 from pairproxy.api.ports import PortStatus
 from pairproxy.doctor.facts import Listener, Moved, Unknown
-from tests.support.diagnosed import ENGINE, FRONT, facts, found, status, told
+from tests.support.diagnosed import ENGINE, FRONT, engine, facts, found, status, told
 
 OURS = Listener("127.0.0.1", FRONT, 4711, "pairproxy")
 
@@ -41,3 +41,19 @@ def test_an_undo_record_against_what_is_there() -> None:
     ]
     assert found(moved=Unknown("takeover.json cannot be read.")) == ["takeover-unreadable"]
     assert facts(moved=()).moved == ()
+
+
+def test_an_engine_that_is_back_on_its_port_is_told_once() -> None:
+    """With the daemon, which says that the port is held, and without."""
+    whole, back = Moved("ollama", FRONT, ENGINE), (Listener("127.0.0.1", FRONT, 99, "ollama"),)
+    held = status(ports=(PortStatus("ollama", FRONT, "held"),))
+    assert found(moved=(whole,), listeners=back, status=held) == ["takeover-lost"]
+    gone = Unknown("gone")
+    without = found(moved=(whole,), listeners=back, daemon=None, status=gone, models=gone)
+    assert without == ["takeover-lost", "no-daemon"]
+
+
+def test_a_port_that_is_closed_because_the_engine_is_down_is_told_once() -> None:
+    """What mends it is to start the engine."""
+    closed = status(ports=(PortStatus("ollama", FRONT, "closed"),))
+    assert found(status=closed, engines=(engine(is_up=False),)) == ["engine-silent"]

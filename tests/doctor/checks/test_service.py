@@ -3,6 +3,7 @@ from typing import Any
 import msgspec
 
 from pairproxy.api.service import ServiceState
+from pairproxy.doctor.facts import Unknown
 from tests.support.diagnosed import found, told
 
 GOOD = ServiceState(
@@ -33,3 +34,12 @@ def test_what_is_wrong_with_it_is_told_once() -> None:
 def test_two_of_them_are_one_too_many() -> None:
     """A person's and the system's have the same home."""
     assert found(services=(GOOD, *with_(manager="systemd"))) == ["services-two"]
+
+
+def test_a_service_of_another_home_is_not_judged_and_named_where_none_runs_here() -> None:
+    """Who looks with the wrong home is told the right one."""
+    other = with_(home="/somewhere/else", problem="It fails.")
+    assert found(services=other) == []
+    gone = Unknown("gone")
+    running = with_(home="/somewhere/else")
+    assert found(daemon=None, status=gone, models=gone, services=running) == ["other-home"]
