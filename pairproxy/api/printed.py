@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pairproxy.api import commands, results, settings
+from pairproxy.api import commands, results, service, settings
 from pairproxy.api.advice import AdviceReport
 from pairproxy.api.diagnosis import Diagnosis
 from pairproxy.api.models import ModelMatrix
@@ -35,6 +35,9 @@ PRINTED: Mapping[str, tuple[type, ...]] = {
     "keys add": (commands.KeyMade,),
     "keys list": (commands.KeyList,),
     "keys revoke": (commands.KeyRevoked,),
+    "service install": (service.ServiceChanged,),
+    "service uninstall": (service.ServiceChanged,),
+    "service status": (service.ServiceStatus,),
     "config show": (settings.ShownSettings,),
     "config check": (settings.Checked,),
     "config path": (settings.ConfigPath,),

@@ -63,7 +63,7 @@ def until_it_serves(
             fewest = told.restarts if fewest is None else min(fewest, told.restarts or 0)
             is_new = before is None or told.pid != before
             if is_new and (told.problem or (told.restarts or 0) > (fewest or 0)):
-                words = told.problem if told.problem and not told.is_running else last_words()
+                words = last_words() or told.problem or ""
                 raise SetupError(f"The service does not start, so everything is as it was.{_quoted(words)}")
             if told.is_running and told.pid != before and serves(home, told.pid):
                 return

@@ -131,8 +131,7 @@ class Supervisor:
         try:
             yield
         except Exception as error:
-            sentence = getattr(error, "sentence", "") or type(error).__name__
-            if self._tell({"STATUS": _one_line(sentence), "ERRNO": str(errno.EINVAL)}):
+            if self._tell({"STATUS": _one_line(_sentence(error)), "ERRNO": str(errno.EINVAL)}):
                 for number in (signal.SIGINT, signal.SIGTERM):  # a loop that was left may have kept them
                     signal.signal(number, signal.SIG_DFL)
                 time.sleep(FAILED_S)
@@ -227,6 +226,13 @@ def _hung_after_s(told: Mapping[str, str]) -> float | None:
 def _whole(text: str | None) -> int | None:
     """A number without a sign, or None for anything else."""
     return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 20 else None
+
+
+def _sentence(error: BaseException) -> str:
+    """What an error says to a person; of a group, what the first of it says."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return str(getattr(error, "sentence", "")) or f"It failed ({type(error).__name__}); its log says where."
 
 
 def _one_line(text: str) -> str:

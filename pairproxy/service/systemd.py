@@ -109,7 +109,9 @@ class Systemd:
         return f"journalctl {'--unit' if self.is_system else '--user-unit'} {UNIT}"
 
     def last_words(self) -> str:
-        """The last lines of its log, for a person; "" where they cannot be read."""
+        """What the daemon said of its failure, or the last lines of its log; "" where they cannot be read."""
+        if (told := self._show()).get("StatusErrno", "0") != "0":
+            return told.get("StatusText", "")
         argv = [*self.log.split(), "--lines=5", "--output=cat", "--no-pager", "--quiet"]
         try:
             return self.runner.run(argv, timeout_s=ASK_S).out.strip()
