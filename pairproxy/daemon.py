@@ -136,7 +136,7 @@ class Daemon:
             )
             stack.push_async_callback(self._engines.stop)
             self._finder = Finder(entries, self._engines.add, ours.__contains__)
-            self._key_clients = KeyClients(self._settings, self._home, identity.device_id)
+            self._key_clients = KeyClients(self._settings, self._home, identity.device_id, self._supervisor)
             stack.callback(self._key_clients.give_back)
             self._key_clients.bind()
             self._wire(identity, trust)

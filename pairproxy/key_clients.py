@@ -24,11 +24,12 @@ from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.forward import Route
 from pairproxy.proxy.key_gate import KeyGate
 from pairproxy.proxy.key_port import KeyPort
-from pairproxy.proxy.listening import bind, host_of, port_of
+from pairproxy.proxy.listening import bind, host_of, port_of, twin_of
 from pairproxy.proxy.unloading import Unloading
 from pairproxy.security.client_authority import Served, parse_name, served
 from pairproxy.security.client_keys import NO_KEYS, NO_LISTEN, ClientKeys
 from pairproxy.security.client_tls import key_port_context, show
+from pairproxy.service.supervised import Supervisor
 
 _log = logging.getLogger(__name__)
 
@@ -40,19 +41,21 @@ OnChange = Callable[[str, int | None], None]
 class KeyClients:
     """The keys of one daemon, and the port on which they are taken."""
 
-    def __init__(self, settings: Settings, home: Path, node: NodeId) -> None:
+    def __init__(self, settings: Settings, home: Path, node: NodeId, supervisor: Supervisor) -> None:
         """Raises ConfigError for a name in clients.names that is none."""
         for name in settings.clients.names:
             parse_name(name)
         self._settings = settings
         self._home = home
         self._node = node
+        self._supervisor = supervisor
         self._keys = ClientKeys(home)
         self._sockets: list[socket.socket] = []  # bound, not yet answered on
         self._context: ssl.SSLContext | None = None
         self._reading = asyncio.Lock()
         self._on_change: OnChange = lambda host, port: None
         self._port: KeyPort | None = None
+        self._kept: tuple[str, ...] = ()  # names by which a service manager keeps the sockets
         self._hindrance = ""  # why the port cannot be had now
         self.host = ""
         self.open_port: int | None = None
@@ -140,7 +143,10 @@ class KeyClients:
             await self._open(self._port)
             self._on_change(self.host, self.open_port)
         elif not self._keys.keys() and self.open_port is not None:
-            await self._port.part()
+            await self._port.part(for_good=self._supervisor.is_there)
+            for name in self._kept:
+                self._supervisor.drop(name)
+            self._kept = ()
             self.host, self.open_port = "", None
             _log.info("the last key was revoked: the port for clients with keys is closed")
             self._on_change("", None)
@@ -159,8 +165,15 @@ class KeyClients:
         self._hindrance = sentence
 
     def _bound(self) -> list[socket.socket]:
-        where = parse_listen(self._settings.clients.listen, "clients.listen")
-        return bind(*where, "Set clients.listen to another port in config.toml.")
+        """The sockets: those of the last life where a service manager kept them, else new ones."""
+        host, port = parse_listen(self._settings.clients.listen, "clients.listen")
+        hosts = [one for one in (host, twin_of(host, port)) if one is not None]
+        kept = [sock for one in hosts if (sock := self._supervisor.take(one, port)) is not None]
+        sockets = kept or bind(host, port, "Set clients.listen to another port in config.toml.")
+        self._kept = tuple(f"keys-{port_of(sock)}-{sock.family.name}" for sock in sockets)
+        for name, sock in zip(self._kept, sockets, strict=True):
+            self._supervisor.keep(name, sock)
+        return sockets
 
     async def _open(self, port: KeyPort) -> None:
         """Answer on the sockets that are bound. Raises StoreError, ConfigError."""

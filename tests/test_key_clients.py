@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 
-from pairproxy.api.client import DAEMON_FILE
+from pairproxy.api.client import DAEMON_FILE, read_daemon_file
+from pairproxy.cli.demo.cluster import node_environment, up_command
 from pairproxy.config import ClientSettings, Settings
 from pairproxy.core.errors import ConfigError
 from pairproxy.core.models import NodeId
 from pairproxy.key_clients import KeyClients
 from pairproxy.security.client_keys import ClientKeys
+from pairproxy.service.supervised import Supervisor
+from tests.support import supervising
 from tests.support.command import here
 from tests.support.daemons import Daemons, Node, settings, until
 from tests.support.keyed import trusting
@@ -31,7 +34,9 @@ def made(node: Node, *more: str) -> str:
     return done.stdout.strip()
 
 
-def asked(node: Node, key: str, path: str = "/v1/models", body: Any = None) -> tuple[int, bytes]:
+def asked(
+    node: "Node | KeptAlive", key: str, path: str = "/v1/models", body: Any = None
+) -> tuple[int, bytes]:
     """What the key port answers to a client that was given the certificate."""
     port = node.file.key_port
     assert port is not None
@@ -121,6 +126,37 @@ def test_without_clients_listen_a_key_opens_nothing_and_says_so(tmp_path: Path) 
         assert anna.file.key_port is None
 
 
+def test_a_restart_refuses_nobody(tmp_path: Path) -> None:
+    """Where a service manager keeps the sockets, who calls between two lives waits for the second."""
+    with Daemons(tmp_path) as daemons, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        home = daemons.home("anna", with_clients(listen=f"127.0.0.1:{port}"))
+        key, _ = ClientKeys(home).add("ci")
+        command = [word for word in up_command(home) if word != "--stop-on-eof"]  # its input has ended
+        with supervising.Supervisor(command, node_environment()) as manager:
+            manager.until_ready()
+            node = KeptAlive(home)
+            assert asked(node, key)[0] == 200
+            manager.kill()
+            assert asked(node, key)[0] == 200
+            manager.until_ready()
+            assert [name.startswith("keys-") for name in manager.kept].count(True) == 2
+            assert here("keys", "revoke", "ci", "--home", home).returncode == 0
+            until(lambda: not [name for name in manager.kept if name.startswith("keys-")], "it keeps none")
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port), 5).close()
+
+
+class KeptAlive:
+    """A daemon that somebody else starts: where it was last."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.file = read_daemon_file(home)
+
+
 @pytest.mark.slow
 def test_an_address_may_come_later(tmp_path: Path) -> None:
     """Docker's is there while Docker runs: the daemon starts without it, says so, and opens when it comes."""
@@ -170,4 +206,6 @@ def test_a_damaged_file_of_keys_refuses_the_start(tmp_path: Path) -> None:
 def test_a_name_that_is_none_refuses_the_start(tmp_path: Path) -> None:
     """With the setting."""
     with pytest.raises(ConfigError, match=r"clients\.names"):
-        KeyClients(Settings(clients=ClientSettings("127.0.0.1:0", ("a b",))), tmp_path, NodeId("n"))
+        KeyClients(
+            Settings(clients=ClientSettings("127.0.0.1:0", ("a b",))), tmp_path, NodeId("n"), Supervisor()
+        )
