@@ -168,8 +168,6 @@ def _cards(settings: Settings | Unknown) -> tuple[Card, ...] | Unknown:
         return settings
     if not settings.peers.discovery:  # then nothing of ours is sent by multicast, a question neither
         return Unknown("peers.discovery is off")
-            "peers.discovery is off"
-        )  # then nothing of ours is sent by multicast, a question neither
     return multicast.cards(has_loopback=settings.peers.loopback)
 
 
