@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,7 @@ import pairproxy.peers
 import pairproxy.proxy
 import pairproxy.security
 from pairproxy.config import EngineSettings, Settings
+from pairproxy.loading import load
 from pairproxy.reloading import LIVE
 
 ROOT = Path(__file__).parent.parent
@@ -107,6 +109,20 @@ def test_every_setting_is_on_the_settings_page() -> None:
     """No key is left out, and none is there that does not exist."""
     page = read(ROOT / "docs" / "configuration.md")
     assert re.findall(r"^\| `([a-z_.]+)` \|", page, re.MULTILINE) == keys_of(Settings, "")
+
+
+TOML = re.compile(r"^( *)```toml\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+
+
+def test_every_file_of_settings_on_a_page_is_good(tmp_path: Path) -> None:
+    """Whoever copies one gets no error for it."""
+    pages = project_files("README.md", "docs/*.md")
+    found = [(page.name, textwrap.dedent(text)) for page in pages for _, text in TOML.findall(read(page))]
+    assert found
+    for page, text in found:
+        file = tmp_path / f"{page}.toml"
+        file.write_text(text)
+        load(file, {})
 
 
 def test_what_a_reload_puts_in_force_is_told() -> None:

@@ -3,10 +3,12 @@
 import contextlib
 import http.client
 import json
+import os
 import shutil
 import socket
 import sqlite3
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +78,55 @@ def test_the_port_lives_as_long_as_there_is_a_key(tmp_path: Path) -> None:
         (again,) = daemons.start("anna")
         assert asked(again, key)[0] == 200
         assert "clients with a key on 127.0.0.1:" in again.log
+
+
+NODE = """
+const one = process.env;
+const got = await fetch(one.WHERE + "/v1/models", {headers: {"x-api-key": one.KEY}});
+console.log((await got.json()).data[0].id);
+"""
+
+
+@pytest.mark.slow
+def test_programs_as_people_have_them_get_in_by_the_file_and_the_key(tmp_path: Path) -> None:
+    """The official Python clients, curl and node, told by the variables that docs/containers.md names."""
+    with Daemons(tmp_path) as daemons:
+        daemons.home("anna", with_clients())
+        (anna,) = daemons.start("anna")
+        key = made(anna, "ci")
+        pem = tmp_path / "pairproxy.pem"
+        pem.write_text(here("keys", "certificate", "--home", anna.home).stdout)
+        where = f"https://localhost:{anna.file.key_port}"
+        python = (
+            "import ollama, openai\n"
+            f"client = openai.OpenAI(base_url='{where}/v1', api_key='{key}')\n"
+            "print(client.models.list().data[0].id)\n"
+            f"client = ollama.Client('{where}', headers={{'Authorization': 'Bearer {key}'}})\n"
+            "asked = [{'role': 'user', 'content': 'hi'}]\n"
+            "assert client.chat('paced:1b', messages=asked, options={'num_predict': 2}).message.content\n"
+        )
+        bearer = f"Authorization: Bearer {key}"
+        lines: list[tuple[list[str], dict[str, str]]] = [
+            ([sys.executable, "-c", python], {"SSL_CERT_FILE": str(pem)}),
+            (["curl", "-sS", "--cacert", str(pem), "-H", bearer, f"{where}/v1/models"], {}),
+            (
+                ["node", "--input-type=module", "-e", NODE],
+                {"NODE_EXTRA_CA_CERTS": str(pem), "WHERE": where, "KEY": key},
+            ),
+        ]
+        missing = [line[0] for line, _ in lines if shutil.which(line[0]) is None]
+        for line, more in lines:
+            if line[0] not in missing:
+                done = subprocess.run(
+                    line, capture_output=True, text=True, timeout=60, env={**os.environ, **more}
+                )
+                assert "paced:1b" in done.stdout, done.stderr
+                if more:
+                    env = os.environ | {"WHERE": where, "KEY": key}
+                    again = subprocess.run(line, capture_output=True, text=True, timeout=60, env=env)
+                    assert again.returncode != 0, "it must not believe a certificate that it was not given"
+        if missing:
+            pytest.skip(f"there is no {' and no '.join(missing)} here")
 
 
 def test_no_word_of_a_key_is_kept_or_told(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pairproxy.config import Limits
 from pairproxy.core.documents import CatalogueEntry
 from pairproxy.core.models import ModelName, Replica
 from tests.proxy.test_canary import Everything, everything
@@ -253,6 +254,28 @@ def test_a_revoked_key_is_cut_off_at_once(tmp_path: Path) -> None:
             assert (await ask(one, CHAT, gone, b'{"model":"m:1"}')).status == 401
             held.go.set()
             assert (await tasks[1]).status == 200
+
+    run_async(main())
+
+
+def test_strangers_keep_nobody_out(tmp_path: Path) -> None:
+    """Whether they do not shake hands, or shake hands and say nothing, or ask without a key and stay."""
+
+    async def main() -> None:
+        limits = Limits(connections=8, unauthenticated_connections=4)
+        async with keyed(DONE, tmp_path, limits=limits) as one:
+            key, _ = one.keys.add("ci")
+            dumb = [await asyncio.open_connection("127.0.0.1", one.number) for _ in range(12)]
+            quiet = [await one.client() for _ in range(12)]
+            for client in quiet[:4]:
+                with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                    assert (await client.ask(request("GET /api/tags HTTP/1.1", None))).status == 401
+            assert (await ask(one, CHAT, key, b'{"model":"m:1"}')).status == 200
+            assert one.port.connections <= 8
+            for _, writer in dumb:
+                writer.transport.abort()
+            for client in quiet:
+                client.writer.transport.abort()
 
     run_async(main())
 
