@@ -43,12 +43,12 @@ main({name!r})
 class StandIns:
     """One system of them."""
 
-    def __init__(self, directory: Path, *names: str) -> None:
-        """``names`` of the programs that are on PATH."""
+    def __init__(self, directory: Path, *names: str, ports: tuple[int, ...] | None = None) -> None:
+        """``names`` of the programs that are on PATH; ``ports``: usual and private, None: any."""
         self.directory = directory
         self.home = directory / "home"
         self.state = directory / "state"
-        self.usual, self.moved = free_port(), free_port()
+        self.usual, self.moved = ports or (free_port(), free_port())
         for one in (self.home, self.state, directory / "bin"):
             one.mkdir(parents=True, exist_ok=True)
         for name in names:

@@ -25,8 +25,8 @@ from tests.support.stand_ins import StandIns
 class Mac(StandIns):
     """A Mac of stand-ins, with the app installed."""
 
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory, "launchctl", "osascript", "open")
+    def __init__(self, directory: Path, *ports: int) -> None:
+        super().__init__(directory, "launchctl", "osascript", "open", ports=ports or None)
         self.bundle = directory / "Applications" / "Ollama.app"
         self.app(self.bundle / "Contents" / "MacOS" / "Ollama")
         (self.home / SUPPORT).mkdir(parents=True)
