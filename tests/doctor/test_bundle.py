@@ -11,10 +11,15 @@ import pytest
 from pairproxy.api.schema import RunningStatus
 from pairproxy.api.service import ServiceState
 from pairproxy.core.errors import SetupError
+from pairproxy.core.models import NodeId
 from pairproxy.doctor import bundle
 from pairproxy.doctor.examining import Examined, judge, scene_of
 from pairproxy.doctor.facts import Facts
-from pairproxy.security.identity import load_or_create
+from pairproxy.peers.own_addresses import snapshot
+from pairproxy.security.identity import load_or_create, short_id
+from tests.support.asking import Asker
+from tests.support.command import here
+from tests.support.daemons import Daemons, settings, until
 from tests.support.diagnosed import facts, status
 
 USER, HOST_ADDRESS = "annamaria", "10.20.30.40"
@@ -119,3 +124,30 @@ def test_it_overwrites_nothing(tmp_path: Path) -> None:
     scene = scene_of(tmp_path, {"HOME": str(tmp_path), "PATH": ""})
     with pytest.raises(SetupError, match="cannot be written"):
         bundle.write(tmp_path / "no" / "x.zip", scene, Examined(facts(), judge(facts(), "", 0.0)))
+
+
+@pytest.mark.slow
+def test_of_a_daemon_at_work_no_word_and_no_name_is_in_it(tmp_path: Path) -> None:
+    """Prompts, runs, peers, the person, the key, the token, each address: none of them, in any file of it."""
+    with Daemons(tmp_path / "canaryhome") as daemons:
+        for name in ("canarydesk", "canarylaptop"):
+            daemons.home(name, settings())
+        daemons.pair("canarydesk", "canarylaptop")
+        desk, laptop = daemons.start("canarydesk", "canarylaptop")
+        daemons.until_connected()
+        asker = Asker(desk.port, headers={"X-Pairproxy-Run": "canaryrun"})
+        for reply in [asker.start(f"canaryprompt {number}", tokens=8) for number in range(4)]:
+            assert reply.result().is_whole
+        until(lambda: desk.report("canaryrun").records, "the run is recorded", 5.0)
+        file = tmp_path / "report.zip"
+        surroundings = {"HOME": str(tmp_path / "canaryhome"), "USER": "canaryuser"}
+        done = here("doctor", "--bundle", file, "--home", desk.home, **surroundings)
+        secrets = [desk.file.token, desk.id, laptop.id, desk.id[:8], short_id(NodeId(laptop.id))]
+        secrets += (desk.home / "key.pem").read_text().splitlines()[1:-1]
+    assert "report.zip holds" in done.stderr
+    with zipfile.ZipFile(file) as archive:
+        whole = "\n".join(archive.read(name).decode() for name in archive.namelist())
+    own = {one.address for one in snapshot()} - {"127.0.0.1", "::1"}
+    for word in (*secrets, *own, platform.node(), str(tmp_path), "canary"):
+        assert word.casefold() not in whole.casefold(), word
+    assert "node-1" in whole
