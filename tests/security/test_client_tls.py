@@ -1,4 +1,4 @@
-"""TLS of the key port: what it refuses is in tests/proxy/test_key_port.py, whom clients believe in
+"""TLS of the key port: what it refuses is in tests/proxy/test_key_port_holding.py, whom clients believe in
 tests/security/test_client_authority.py."""
 
 import ssl
