@@ -47,8 +47,7 @@ def is_streaming(node: Node) -> bool:
 def test_after_kill_9_the_next_start_has_the_same_ports_at_once(daemons: Daemons) -> None:
     """F37: open connections of the old life keep no port; commands tell the truth in between.
 
-    That tools wait instead of being refused until the daemon is back takes a socket that the system holds:
-    it comes with the service (issue 7).
+    With a service manager nobody is refused meanwhile: tests/e2e/test_supervised.py, tests/service/.
     """
     ports = {"client": free_port(), "admin": free_port()}
     home = daemons.home("A", fixed(**ports))
