@@ -227,8 +227,9 @@ class Front:
         """Whether the engine, whose port this front has, is where it was moved to."""
         if self._has_moved():
             mending.well(self.kind)
+            self._mended = ""
         elif self._sought is not None and self._sought.port is None:
-            mending.away(self.kind)
+            self._mended = mending.away(self.kind)
 
     async def _open(self, client: ClientPort) -> None:
         for sock in self.stand.sockets:

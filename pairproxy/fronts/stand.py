@@ -26,7 +26,7 @@ class Stand:
 
     def __init__(self, host: str, port: int, ours: set[int], supervisor: Supervisor) -> None:
         """``ours``: the ports that this daemon has, kept here. Port 0 is chosen once, when it is had."""
-        self.host, self.port = host, port
+        self.host, self.port = "127.0.0.1" if host == "localhost" else host, port
         self._ours, self._supervisor = ours, supervisor
         self.sockets: tuple[socket.socket, ...] = ()
         """What is listened on; empty: the port is not ours now."""

@@ -6,12 +6,13 @@ from pairproxy.engines.ports import how_to_go_on
 
 
 def why(state: PortState, kind: str, port: int, holder: str | None, mending: str, *, is_engine: bool) -> str:
-    """The sentence of a port that is not open; "" for one that is.
+    """The sentence of a port; "" for one that is open and as it should be.
 
-    ``is_engine``: the engine that the port stands for has it. ``mending``: what is done about that.
+    ``is_engine``: the engine that the port stands for has it. ``mending``: what is done about an engine that
+    is not where it was moved to.
     """
     if state == "open":
-        return ""
+        return mending
     if state == "given":
         return f"Port {port} is left to its engine, as it was asked for."
     if state == "closed":

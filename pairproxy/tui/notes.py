@@ -14,7 +14,7 @@ def notes(status: Status) -> list[str]:
     lines = [*_withheld(status), *_nodes_to_know_of(status.nodes)]
     if status.is_draining:
         lines.append("This node is draining: it takes no new work.")
-    lines += [plain(port.why) for port in status.ports if port.state != "open"]
+    lines += [plain(port.why) for port in status.ports if port.why]
     if status.history_problem:
         lines.append(f"history: {plain(status.history_problem)}")
     lines += [

@@ -44,7 +44,7 @@ function advice(status) {
     const addresses = ports.map((one) => [" ", code(`http://localhost:${one.port}`), ` (${plain(one.kind)})`]);
     notes.push(note("hint", "No request came yet. Point a tool at", addresses, "."));
   }
-  for (const one of status.ports ?? []) if (one.state !== "open") notes.push(note(one.state === "held" ? "bad" : "hint", prose(one.why)));
+  for (const one of status.ports ?? []) if (one.why) notes.push(note(one.state === "held" ? "bad" : "hint", prose(one.why)));
   if (status.discovery_problem) notes.push(note("bad", "Discovery: ", prose(status.discovery_problem)));
   if (status.history_problem) notes.push(note("bad", "History: ", prose(status.history_problem)));
   if (status.loop_lag_s > 1) notes.push(note("bad", `pairproxy was held up for ${seconds(status.loop_lag_s)} within the last minute; its log says by what.`));
