@@ -39,6 +39,9 @@ class Registry:
     def announce(self) -> None:
         self.announced += 1
 
+    def of_machine(self, name: str) -> str | None:
+        return None
+
 
 @pytest.fixture
 def machine() -> Machine:
