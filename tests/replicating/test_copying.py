@@ -12,8 +12,10 @@ from pairproxy.replicating.copying import Copying, Progress, tidy
 from pairproxy.replicating.manifest import Manifest
 from pairproxy.replicating.ollama import PullLine
 from pairproxy.replicating.source import Source
+from tests.e2e.test_blocking import nothing_blocks
 from tests.support.copying import Heard, copied, holder, no, ollama_of
 from tests.support.fake_engine import eventually
+from tests.support.node import identity
 from tests.support.ollama_store import OllamaStore
 from tests.support.running import run_async
 
@@ -282,6 +284,20 @@ def test_every_line_tells_all_and_numbers_only_grow(anna: OllamaStore, ben: Olla
     assert {(line.peer, line.is_to_here, line.model, line.blobs) for line in middle} == {
         ("anna", True, "m:1", 2)
     }
+
+
+def test_a_copy_blocks_no_loop(anna: OllamaStore, ben: OllamaStore) -> None:
+    """Neither the holder's nor the receiver's: files are read, and disks asked, in threads."""
+    anna.add("m:1", WEIGHTS)
+    identity("anna"), identity("ben")  # made once a session, by writing files
+
+    async def main() -> CopyProgress:
+        with nothing_blocks():
+            async with holder(anna) as upstream:
+                return await copied(upstream, ben)
+
+    last = run_async(main())
+    assert (last.state, last.error) == ("done", "")
 
 
 def test_what_a_killed_daemon_left_is_taken_away(ben: OllamaStore) -> None:
