@@ -5,6 +5,7 @@ The only place from which systemctl, launchctl, lms, sudo and their like are cal
 
 import contextlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from shlex import join
 from typing import IO
 
 from pairproxy.core.errors import SetupError
@@ -49,6 +49,14 @@ class Done:
         return "".join(one for one in words if one.isprintable())[:SAID_CHARACTERS]
 
 
+def _joined(argv: Sequence[str]) -> str:
+    """A command as a person would type it."""
+    if sys.platform == "win32":
+        return subprocess.list2cmdline(argv)
+    else:
+        return shlex.join(argv)
+
+
 def is_root() -> bool:
     """Whether this process may change what belongs to the system; on Windows it is never asked."""
     return True if sys.platform == "win32" else os.geteuid() == 0
@@ -78,7 +86,7 @@ class Runner:
 
     def shown(self, argv: Sequence[str], *, needs_root: bool = False) -> str:
         """A command as a person would type it."""
-        return join(["sudo", *argv] if needs_root and not self.is_root else argv)
+        return _joined(["sudo", *argv] if needs_root and not self.is_root else argv)
 
     def run(
         self,
@@ -96,7 +104,7 @@ class Runner:
         program = self.which(words[0])
         if program is None:
             raise CommandFailed(
-                f"`{words[0]}` is not installed, or not on PATH: `{join(argv)}` cannot be run."
+                f"`{words[0]}` is not installed, or not on PATH: `{_joined(argv)}` cannot be run."
             )
         try:
             process = subprocess.Popen(
@@ -107,7 +115,7 @@ class Runner:
                 env=self.environment,
             )
         except OSError as error:
-            raise CommandFailed(f"`{join(argv)}` cannot be run: {error.strerror}.") from None
+            raise CommandFailed(f"`{_joined(argv)}` cannot be run: {error.strerror}.") from None
         return _finished(process, tuple(argv), None if text is None else text.encode(), timeout_s)
 
     def do(
@@ -127,7 +135,7 @@ class Runner:
     def _with_sudo(self, argv: Sequence[str]) -> list[str]:
         if self.which("sudo") is None:
             raise CommandFailed(
-                f"`{join(argv)}` needs root, and there is no sudo here. Run the same command as root, with "
+                f"`{_joined(argv)}` needs root, and there is no sudo here. Run the same command as root, with "
                 "--home set to your own home directory of pairproxy."
             )
         return ["sudo", *([] if self._may_ask else ["-n"]), *argv]
@@ -148,7 +156,7 @@ def _finished(
     except subprocess.TimeoutExpired:
         with contextlib.suppress(OSError):  # of root, behind sudo: then it goes on
             process.kill()
-        raise CommandFailed(f"`{join(argv)}` did not end within {timeout_s:.0f} s.") from None
+        raise CommandFailed(f"`{_joined(argv)}` did not end within {timeout_s:.0f} s.") from None
     until = time.monotonic() + DRAIN_S
     out, err = (reader.text(until) for reader in readers)
     return Done(argv, status, out, err)
