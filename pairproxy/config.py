@@ -58,7 +58,7 @@ class EngineSettings(Section, frozen=True):
     """One [[engines]] entry."""
 
     kind: EngineKind  # found engines are other programs; embedded and paced are ours
-    url: str | None = None  # where a found engine answers, e.g. http://127.0.0.1:11534; None: its usual port
+    url: str | None = None  # where a found engine answers, e.g. http://127.0.0.1:11534; None: sought at its ports
     listen: str | None = None  # host:port; None: where its clients look; "": no client port
     slots: Count | None = None  # at most at once; None: what the engine says, else 1
     threads: Threads = 1  # of the embedded engine; 1 leaves the machine usable
