@@ -2,7 +2,12 @@
 
 import pytest
 
+from pairproxy.config import EngineKind
 from pairproxy.takeover.elsewhere import Elsewhere, bundle_of, of
+from pairproxy.takeover.moving import Move
+from pairproxy.takeover.owning import Process, classify
+from pairproxy.takeover.plan import MOVERS
+from pairproxy.takeover.running import Runner
 
 APP = "/Applications/Ollama.app/Contents/Resources/ollama"
 LABEL = "homebrew.mxcl.ollama"
@@ -61,3 +66,34 @@ def test_the_bundle_is_what_is_opened() -> None:
     assert bundle_of(APP) == "/Applications/Ollama.app"
     assert bundle_of("/Applications/LM Studio.app/Contents/MacOS/LM Studio") == ""
     assert bundle_of("/usr/local/bin/ollama") == ""
+
+
+MOVED_BY = {
+    "the app of macOS": "macos-app",
+    "a second copy of it": "macos-app",
+    "its command in a terminal": "refusing",
+    "Homebrew on Apple silicon": "homebrew",
+    "Homebrew on Intel, by its link": "homebrew",
+    "Homebrew's in a terminal": "refusing",
+    "the app of Windows": "windows-app",
+    "a Windows service": "refusing",
+    "PowerShell": "refusing",
+    "LM Studio on macOS": "lms",
+    "LM Studio on Windows": "lms",
+    "LM Studio's AppImage": "lms",
+    "LM Studio without a screen": "lms",
+    "another program": "refusing",
+}
+
+
+@pytest.mark.parametrize("name", MOVED_BY)
+def test_each_of_them_is_moved_by_who_knows_how(name: str) -> None:
+    """From what a system tells of a process to the one that makes the plan."""
+    executable, has_terminal, started_by, _ = KNOWN[name]
+    process = Process(
+        7, "x", executable, uid=501, user="me", has_terminal=has_terminal, started_by=tuple(started_by)
+    )
+    owner = classify(process, 11434, ("127.0.0.1",), Runner({"PATH": ""}), "", 501)
+    kind: EngineKind = "lmstudio" if name.startswith("LM Studio") else "ollama"
+    move = Move(kind, owner, 11434, 11534)
+    assert next(one.name for one in MOVERS if one.applies(move)) == MOVED_BY[name]
