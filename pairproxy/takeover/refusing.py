@@ -53,8 +53,9 @@ _SENTENCES: dict[OwnerKind, str] = {
         "Port {usual} is held by another pairproxy ({who}), with another home. Stop that one, or use it."
     ),
     "homebrew": (
-        "{what} runs as a service of Homebrew ({who}). Run `launchctl setenv OLLAMA_HOST {host}:{moved}` and "
-        "`brew services restart ollama`. " + _AGAIN
+        "{what} runs as a service of Homebrew ({who}). Write `OLLAMA_HOST={host}:{moved}` into "
+        "~/.homebrew/services/ollama.env (Homebrew 6.0.15 or later) and run `brew services restart ollama`. "
+        + _AGAIN
     ),
     "windows-service": (
         "{what} runs as a Windows service ({who}), which has an environment of its own. Set "
