@@ -81,6 +81,21 @@ def test_to_wait_is_to_see_the_work_of_others_end(daemons: Daemons) -> None:
 
 
 @pytest.mark.slow
+def test_a_drain_in_the_middle_of_a_burst_costs_no_request(daemons: Daemons) -> None:
+    """What runs at the drained node ends there, what waits or is on its way goes elsewhere; all are whole."""
+    a, b = slow_and_fast(daemons, decode=40.0)
+    replies = [Asker(a.port).start(f"request {number}", tokens=10) for number in range(12)]
+    until(lambda: b.status().offer.guests, "one of them runs at B")
+    assert here("drain", "--wait", "--home", b.home).returncode == 0
+    ended = b.status().requests_done
+    got = [reply.result() for reply in replies]
+    assert [(one.is_whole, len(one.lines())) for one in got] == [(True, 11)] * 12
+    assert b.status().requests_done == ended, "nothing came after the drain"
+    assert {one.headers["x-pairproxy-node"] for one in got} == {a.id, b.id}
+    assert a.status().outcomes == {"done": 12}
+
+
+@pytest.mark.slow
 def test_who_stops_waiting_leaves_the_node_drained(daemons: Daemons) -> None:
     """Ctrl-C ends the command, not what it did; and without --wait it says how much is left."""
     a, b = slow_and_fast(daemons, decode=20.0)
