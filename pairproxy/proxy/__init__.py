@@ -7,6 +7,7 @@
       |- cors          what web pages are told: Ollama's rules
       |- catalogue     what the port's engine lists, followed by what only peers have
       |- show          what a model is, told by whoever has it
+      |- absent        what is answered for an engine that is not there
       |- unloading     unloading a model also where this node's requests made peers load it
       `- tunnel        a WebSocket: raw bytes between a client and the engine of its port
     peer_port          mutual TLS: inference for this node's engines, what they list, state documents
