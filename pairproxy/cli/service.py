@@ -54,7 +54,7 @@ def install(
     `pairproxy service install --system --yes`.
     """
     from pairproxy.cli.moving import to
-    from pairproxy.service.wanted import this_installation, unseen
+    from pairproxy.service.wanted import this_installation
     from pairproxy.service.ways import refuse_sudo, wanted_way
     from pairproxy.takeover.running import Runner
 
@@ -63,11 +63,7 @@ def install(
     way = wanted_way(runner, is_system=system)
     _check(directory, way, runner)
     plan = way.install(this_installation(directory, runner), lingers_too=linger)
-    notes = list(plan.notes)
-    if variables := unseen(runner.environment):
-        notes.append(
-            f"A service does not see {', '.join(variables)} of this shell: config.toml is the place for it."
-        )
+    notes = (*plan.notes, *_unseen(runner))
     _show(out, plan, runner, notes)
     if not dry_run:
         _agreed(plan, runner, is_agreed=yes)
@@ -104,20 +100,17 @@ def uninstall(
     found = [way for way in installed(runner) if way.name == "systemd" or not system]
     if not found:
         raise SetupError(NOTHING)
-    plans = [(way, way.uninstall()) for way in found]
-    notes: list[str] = []
+    plans = [way.uninstall() for way in found]
     homes = [Path(told) for way in found if (told := way.state().home)] or [home_or_default(home)]
-    for one in homes:
-        notes += _release(out, one, runner, is_dry_run=dry_run, is_agreed=yes)
-    changed = []
-    for _, plan in plans:
+    notes = [note for one in homes for note in _release(out, one, runner, is_dry_run=dry_run, is_agreed=yes)]
+    for plan in plans:
         _show(out, plan, runner, ())
         if not dry_run:
             _agreed(plan, runner, is_agreed=yes)
             _carry_out(plan, runner)
-        changed += [change.line(runner) for change in plan.changes]
     notes += [f"{one} stays: identity, pairings, settings and history." for one in homes if one.exists()]
     if as_json:
+        changed = [change.line(runner) for plan in plans for change in plan.changes]
         _print_changed(changed, notes, (), is_dry_run=dry_run)
         return
     say(out, "Nothing was changed." if dry_run else "The service is gone.")
@@ -183,6 +176,16 @@ def _check(home: Path, way: "Way", runner: "Runner") -> None:
         return
     if not is_its_own:
         raise SetupError(already_running(home))
+
+
+def _unseen(runner: "Runner") -> tuple[str, ...]:
+    """What of this shell the service does not see, as a note."""
+    from pairproxy.service.wanted import unseen
+
+    names = ", ".join(unseen(runner.environment))
+    return (
+        (f"A service does not see {names} of this shell: config.toml is the place for it.",) if names else ()
+    )
 
 
 def _make_home(home: Path) -> None:

@@ -51,7 +51,7 @@ def takeover(
     moved: tuple[MovedPort, ...] = ()
     wanted = [one for one in plans if one.what in acting.DOES]
     if wanted and not dry_run:
-        _need_daemon(directory)
+        _need_daemon(directory, machine)
         asked = [one for one, plan in zip(shown, plans, strict=True) if plan in wanted]
         moving.agreed(asked, is_agreed=yes, question="Do this?")
         with stop.on_signals():
@@ -76,14 +76,18 @@ def _take(home: Path, one: "Planned", machine: "Machine", *, is_now: bool) -> "M
     return take_one(home, one, machine, tell_progress, is_now=is_now)
 
 
-def _need_daemon(home: Path) -> None:
-    """Raise NoDaemon, with how to go on, if none answers."""
+def _need_daemon(home: Path, machine: "Machine") -> None:
+    """Start the service if none answers. Raises NoDaemon, with how to go on, if it is not installed."""
     from pairproxy.api.client import NoDaemon, get_status
+    from pairproxy.cli.moving import tell_progress
+    from pairproxy.service.ways import start_installed
 
     try:
         get_status(home)
     except NoDaemon:
-        raise NoDaemon(NO_DAEMON) from None
+        if not start_installed(home, machine.runner):
+            raise NoDaemon(NO_DAEMON) from None
+        tell_progress("the service was installed and did not run: it is started")
 
 
 def _has_failed(plans: "tuple[Planned, ...]", moved: "tuple[MovedPort, ...]") -> bool:

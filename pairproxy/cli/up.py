@@ -4,7 +4,7 @@ import contextlib
 import enum
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pairproxy.api.schema import DaemonFile
     from pairproxy.cli.up_takeover import ForOneRun
     from pairproxy.config import Settings
-    from pairproxy.log_file import LogFile
     from pairproxy.service.supervised import Supervisor
 
 
@@ -93,20 +92,23 @@ def up(
     supervisor = Supervisor.here()
     with supervisor.hears_of_failure():
         settings = read()
-        # Below, it writes out whole packets, and a traceback for a network that left; discovery says it.
-        logging.getLogger("zeroconf").setLevel(logging.ERROR)
-        with logs.to_stderr(settings.log.level, settings.log.format, _opened(log_file)):
-            descriptors.raise_limit()
-            descriptors.forbid_core_dumps()
-            say = say_ready if log_file is None and settings.log.format == "text" else log_ready
+        with _logging(settings, log_file) as say:
             taking = _agreed(directory, settings, is_agreed=yes) if takeover else None
             _run(settings, read, directory, supervisor, say, taking, stop_on_eof=stop_on_eof)
 
 
-def _opened(log_file: Path | None) -> "LogFile | None":
+@contextlib.contextmanager
+def _logging(settings: "Settings", log_file: Path | None) -> Iterator[Callable[["DaemonFile"], None]]:
+    """Log as the settings say, in a process that is about to serve; what tells that it does."""
     from pairproxy.log_file import LogFile
 
-    return LogFile(log_file) if log_file is not None else None
+    # Below, it writes out whole packets, and a traceback for a network that left; discovery says it.
+    logging.getLogger("zeroconf").setLevel(logging.ERROR)
+    file = LogFile(log_file) if log_file is not None else None
+    with logs.to_stderr(settings.log.level, settings.log.format, file):
+        descriptors.raise_limit()
+        descriptors.forbid_core_dumps()
+        yield say_ready if file is None and settings.log.format == "text" else log_ready
 
 
 def _settings(config: Path | None, home: Path, log_level: LogLevelName | None) -> "Settings":

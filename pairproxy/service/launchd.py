@@ -44,7 +44,7 @@ class Launchd:
         return Plan(
             (
                 self._bootout,
-                Wait("an old one has ended", lambda: until(lambda: not self._facts(), ENDED_S)),
+                self._ended,
                 Write(path, self.plist(wanted)),
                 Do(("launchctl", "enable", f"{self._domain}/{LABEL}")),
                 load,
@@ -60,6 +60,12 @@ class Launchd:
             raise SetupError(f"There is no {path}: nothing is installed there.")
         logs: list[Change] = [Remove(one) for one in kept_logs(self.log)]
         return Plan((self._bootout, Remove(path), *logs, Remove(self.errors, most_directories=1)))
+
+    def start(self, home: Path) -> Plan:
+        """Load it anew: that starts it."""
+        load = Do(("launchctl", "bootstrap", self._domain, str(self.path())))
+        serves = until_it_serves(self.state, self.last_words, home, None)
+        return Plan((self._bootout, self._ended, load, serves))
 
     def state(self) -> ServiceState:
         """What launchd says of it."""
@@ -128,6 +134,10 @@ class Launchd:
     @property
     def _bootout(self) -> Do:
         return Do(("launchctl", "bootout", f"{self._domain}/{LABEL}"), may_fail=True)
+
+    @property
+    def _ended(self) -> Wait:
+        return Wait("an old one has ended", lambda: until(lambda: not self._facts(), ENDED_S))
 
     def _facts(self) -> dict[str, str]:
         """What `launchctl print` says; nothing if it is not loaded."""

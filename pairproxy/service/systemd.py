@@ -84,6 +84,12 @@ class Systemd:
             steps.append(Do(back, needs_root=True, may_fail=True))
         return Plan(tuple(steps))
 
+    def start(self, home: Path) -> Plan:
+        """Start it. Raises SetupError where there is no such manager."""
+        self._refuse_absence()
+        serves = until_it_serves(self.state, self.last_words, home, None)
+        return Plan((self._do("restart", "--no-block", UNIT), serves))
+
     def state(self) -> ServiceState:
         """What systemd says of it; where there is no such manager, it is not installed."""
         path = self.path()

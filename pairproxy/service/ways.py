@@ -7,6 +7,7 @@ from typing import Protocol
 
 from pairproxy.api.service import ManagerName, ServiceState
 from pairproxy.core.errors import SetupError
+from pairproxy.service.changes import perform
 from pairproxy.service.launchd import Launchd
 from pairproxy.service.plans import Plan
 from pairproxy.service.systemd import Systemd
@@ -27,6 +28,9 @@ class Way(Protocol):
 
     def uninstall(self) -> Plan:
         """What removing it changes."""
+
+    def start(self, home: Path) -> Plan:
+        """What starts one that is installed and does not run."""
 
     def state(self) -> ServiceState:
         """What the system tells of it now."""
@@ -61,6 +65,19 @@ def states(runner: Runner, platform: str = sys.platform) -> tuple[ServiceState, 
     """Those that are installed; and those that are not, if there is something to say of them."""
     told = (way.state() for way in ways(runner, platform))
     return tuple(one for one in told if one.is_installed or one.problem)
+
+
+def start_installed(home: Path, runner: Runner, platform: str = sys.platform) -> bool:
+    """Start the service of this home if it is installed and does not run; False if there is none.
+
+    Raises SetupError if it does not start.
+    """
+    for way in ways(runner, platform):
+        told = way.state()
+        if told.is_installed and not told.is_running and told.home == os.path.abspath(home):  # noqa: PTH100
+            perform(way.start(home).changes, runner)
+            return True
+    return False
 
 
 def refuse_sudo(runner: Runner) -> None:

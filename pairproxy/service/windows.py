@@ -89,6 +89,11 @@ class WindowsTask:
         delete = Do(("schtasks", "/Delete", "/TN", TASK, "/F"), may_fail=True)
         return Plan((self._end, delete, *logs, Remove(self.path(), most_directories=1)))
 
+    def start(self, home: Path) -> Plan:
+        """Run the task."""
+        serves = until_it_serves(self.state, self.last_words, home, None)
+        return Plan((Do(("schtasks", "/Run", "/TN", TASK)), serves))
+
     def state(self) -> ServiceState:
         """Whether Windows knows it, and whether its daemon answers."""
         path = self.path()

@@ -9,6 +9,7 @@ import pytest
 from pairproxy.core.errors import SetupError
 from pairproxy.service.launchd import LABEL, Launchd
 from pairproxy.service.wanted import Wanted, this_installation
+from pairproxy.service.ways import start_installed
 from tests.service.conftest import Mine
 from tests.support.stand_in_services import calls
 
@@ -81,6 +82,10 @@ def test_one_that_was_not_loaded_says_so(mac: Mine) -> None:
     state = mac.way.state()
     assert not state.is_running
     assert "not loaded" in (state.problem or "")
+    assert not start_installed(mac.person / "another home", mac.runner, "darwin")
+    assert start_installed(mac.home, mac.runner, "darwin")
+    assert mac.way.state().is_running
+    assert not start_installed(mac.home, mac.runner, "darwin")  # it runs
 
 
 def test_a_home_that_no_comment_can_hold_is_refused(mac: Mine) -> None:

@@ -10,7 +10,7 @@ from pairproxy.core.errors import SetupError
 from pairproxy.service.systemd_unit import DIRECTORIES, LINGERS, UNIT, directories_made, lingers, text
 from pairproxy.service.wanted import Wanted
 
-PLAIN = Wanted(("/bin/true",), Path("/home/of/ann"), "daemon")
+PLAIN = Wanted(("/bin/true",), Path("/srv/ann"), "daemon")
 
 
 @pytest.mark.parametrize("is_system", [False, True])
