@@ -18,6 +18,7 @@ class Peer(msgspec.Struct, frozen=True):
     slots: int | None  # that it may hold here at once; None: as many as peers.max_slots says, or all
     models: tuple[str, ...]  # patterns of those that it may use here; none: all
     paired_at: int | None  # seconds of the epoch
+    may_add_models: bool = False  # have them copied to this machine's Ollama
 
 
 class Peers(msgspec.Struct, frozen=True):

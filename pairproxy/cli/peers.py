@@ -72,6 +72,7 @@ def _peer(record: "PeerRecord", seen: "NodeStatus | None") -> Peer:
         slots=record.slots,
         models=record.models,
         paired_at=record.paired_at or None,
+        may_add_models=record.may_add_models,
     )
 
 
@@ -83,6 +84,8 @@ def _row(peer: Peer, has_daemon: bool) -> tuple[str, ...]:
     else:
         state = "there" if peer.is_up else "not there"
     allowed = share(peer.may_use_me, peer.slots, peer.models)
+    if peer.may_add_models and peer.may_use_me:
+        allowed += ", may add models"
     moment = datetime.datetime.fromtimestamp(peer.paired_at or 0, datetime.UTC).astimezone()
     on = moment.date().isoformat() if peer.paired_at else "-"
     uses = "yes" if peer.i_may_use else "no"

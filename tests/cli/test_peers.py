@@ -38,6 +38,18 @@ def test_without_a_daemon_it_shows_what_is_kept(home: Path, ben: Identity) -> No
     assert told["paired_at"] > 1_700_000_000
 
 
+def test_who_may_fill_the_disk_is_shown(home: Path, ben: Identity) -> None:
+    """Only while it may use this machine at all."""
+    befriend(home, ben, "ben-ws")
+    assert "add models" not in here("peers", "--home", home, COLUMNS="200").stdout
+    here("rights", "ben-ws", "--may-add-models", "--home", home)
+    assert "yes, may add models" in here("peers", "--home", home, COLUMNS="200").stdout
+    (told,) = json.loads(here("peers", "--home", home, "--json").stdout)["peers"]
+    assert told["may_add_models"] is True
+    here("rights", "ben-ws", "--may-not-use-me", "--home", home)
+    assert "add models" not in here("peers", "--home", home, COLUMNS="200").stdout
+
+
 def test_a_daemon_tells_who_is_there(live: list[Node]) -> None:
     """With the address in use."""
     (told,) = json.loads(here("peers", "--home", live[0].home, "--json").stdout)["peers"]
