@@ -50,6 +50,7 @@ class Surroundings:
 
     now: Callable[[], float]  # of the loop's clock
     can_serve: Callable[[], bool]
+    answers: Callable[[EngineId], bool]  # whether an engine here does, and what it has is known
     look: Callable[[float], Awaitable[None]]  # OwnEngines.look
     ours: set[int]  # the ports on which fronts listen
     supervisor: Supervisor
@@ -166,8 +167,7 @@ class Front:
         if wish == "take":
             self.is_wanted = True
             self._wish, self._wish_until = "take", now + TAKE_S
-            if self._sought is not None:
-                self._waiting.begin(TAKE_S, for_engine=True)
+            self._waiting.begin(TAKE_S, for_engine=True)
         elif wish == "give":
             self._wish, self._wish_until = "give", now + GIVE_S
         elif wish == "usual":
@@ -287,7 +287,8 @@ class Front:
             return
         if self.is_open or self._wish != "take":
             await self._around.look(LOOK_S)
-        self._waiting.judge(is_there=self._sought is None or self._sought.port is not None)
+        is_found = self._sought is None or self._sought.port is not None
+        self._waiting.judge(is_there=is_found and self._around.answers(self.engine))
 
     def _rest_s(self) -> float:
         if self._wish == "take" and not self.is_open:

@@ -18,7 +18,7 @@ from pairproxy.config import Settings
 from pairproxy.core.commands import Command
 from pairproxy.core.errors import BadRequest, PortTaken, StoreError
 from pairproxy.core.events import EngineLost, EngineReported, Event, NodeForgotten, NodeLost, NodeReported
-from pairproxy.core.models import NodeId
+from pairproxy.core.models import EngineId, NodeId
 from pairproxy.core.residency import Residency
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher, Spawn
@@ -72,7 +72,9 @@ class Fronts:
         """Those that are there, in the order of their opening."""
         self.client_ports: dict[str, int] = {}
         """Engine -> the port on which its front is open."""
-        around = Surroundings(dispatcher.now, self._can_serve, engines.look, ours, supervisor, self._changed)
+        around = Surroundings(
+            dispatcher.now, self._can_serve, self._answers, engines.look, ours, supervisor, self._changed
+        )
         self._is_found = not settings.engines  # nobody said which engines there are
         self._fronts: list[Front] = []
         for engine in engines.engines:
@@ -249,6 +251,9 @@ class Fronts:
         return not any(
             one.place.node == self._own and one.place.engine in engines for one in self._scheduler.running
         )
+
+    def _answers(self, engine: EngineId) -> bool:
+        return self._scheduler.local.get(engine) is not None
 
     def _can_serve(self) -> bool:
         return can_serve(self._scheduler, self._dispatcher.now())

@@ -135,6 +135,9 @@ def start(name: str, unit: Unit) -> None:
     if running(name):
         return
     settings = dict(one.partition("=")[::2] for one in unit["variables"])
+    late = RUN / "late"
+    if late.exists():
+        time.sleep(float(late.read_text()))
     for line in unit.get("EnvironmentFiles", []):
         lines = pathlib.Path(line.partition(" ")[0]).read_text().splitlines()
         settings.update(one.partition("=")[::2] for one in lines)
