@@ -28,6 +28,15 @@ class NotLooked(msgspec.Struct, frozen=True):
     why: str
 
 
+class Measured(msgspec.Struct, frozen=True):
+    """What an engine was seen to do (--measure): of ``asked`` requests at once it computed ``at_once``."""
+
+    engine: str
+    slots: int  # that pairproxy gives it
+    asked: int
+    at_once: int
+
+
 class Diagnosis(msgspec.Struct, frozen=True):
     """`pairproxy doctor --json`. ``findings``: the worst first. ``is_ok``: neither problem nor warning."""
 
@@ -39,3 +48,4 @@ class Diagnosis(msgspec.Struct, frozen=True):
     looked_at: tuple[str, ...]
     not_looked_at: tuple[NotLooked, ...]
     took_s: float
+    measured: tuple[Measured, ...] = ()

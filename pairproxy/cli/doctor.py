@@ -35,9 +35,14 @@ def doctor(
     Examples: `pairproxy doctor`, `pairproxy doctor --json`, `pairproxy doctor --measure`,
     `pairproxy doctor --bundle report.zip`.
     """
+    from pairproxy.core.errors import SetupError
     from pairproxy.doctor.examining import examine, scene_of
 
     scene = scene_of(home_or_default(home))
+    if scene.home.exists() and not scene.home.is_dir():
+        raise SetupError(
+            f"{scene.home} is not a directory, so it is no home of pairproxy. Name another --home."
+        )
     out = console(to_stderr=True)
     with out.status("looking", spinner="line"):  # on a terminal only; it takes two seconds
         found = examine(scene, measures=measure)
@@ -59,6 +64,9 @@ def doctor(
 def _show(out: "Console", diagnosis: "Diagnosis") -> None:
     for finding in diagnosis.findings:
         _show_finding(out, finding)
+    for seen in diagnosis.measured:
+        did = f"computed {seen.at_once} of {seen.asked} requests at once"
+        say(out, f"{plain(seen.engine)} has {counted(seen.slots, 'slot')} and {did}.")
     levels = [finding.level for finding in diagnosis.findings]
     counts = {"problem": levels.count("problem"), "warning": levels.count("warning")}
     told = " and ".join(counted(count, word) for word, count in counts.items() if count)

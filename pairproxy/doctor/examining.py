@@ -66,6 +66,8 @@ def judge(facts: Facts, node: str, took_s: float) -> Diagnosis:
             looked.append(check.looks_at)
         else:
             not_looked.append(NotLooked(check.looks_at, why))
+    if isinstance(facts.measured, Unknown):
+        not_looked.append(NotLooked("slots by measuring", facts.measured.why))
     findings.sort(key=lambda one: WORST_FIRST.index(one.level))
     return Diagnosis(
         version=__version__,
@@ -76,6 +78,7 @@ def judge(facts: Facts, node: str, took_s: float) -> Diagnosis:
         looked_at=tuple(looked),
         not_looked_at=tuple(not_looked),
         took_s=round(took_s, 2),
+        measured=facts.measured if isinstance(facts.measured, tuple) else (),
     )
 
 

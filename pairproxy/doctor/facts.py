@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pairproxy.api.diagnosis import Measured
 from pairproxy.api.models import ModelMatrix
 from pairproxy.api.schema import DaemonFile, NodeStatus, Status
 from pairproxy.api.service import ServiceState
@@ -116,16 +117,6 @@ class Moved:
     usual: int
     moved: int
     is_whole: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What an engine was seen to do: of ``asked`` requests at once it computed ``at_once`` together."""
-
-    engine: str
-    slots: int
-    asked: int
-    at_once: int
 
 
 @dataclass(frozen=True, slots=True)

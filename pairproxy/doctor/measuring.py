@@ -9,9 +9,10 @@ import json
 import time
 from typing import NamedTuple
 
+from pairproxy.api.diagnosis import Measured
 from pairproxy.config import Limits
 from pairproxy.core.errors import UpstreamError
-from pairproxy.doctor.facts import Facts, Measured, SeenEngine, Unknown
+from pairproxy.doctor.facts import Facts, SeenEngine, Unknown
 from pairproxy.upstreams import Outgoing, Upstream
 
 BEYOND = 2  # requests more than the slots that it is given: to see whether it would take more
@@ -42,6 +43,8 @@ def measured(facts: Facts) -> tuple[Measured, ...] | Unknown:
     own = facts.own
     if own is None or isinstance(facts.engines, Unknown):
         return Unknown("no daemon runs here")
+    if any(engine.in_flight for engine in own.engines):
+        return Unknown("requests run on this machine: measure when it is idle")
     models = {
         engine.engine: next((one.model for one in engine.replicas if one.is_loaded), None)
         for engine in own.engines

@@ -5,7 +5,7 @@ import pytest
 
 from pairproxy.api.diagnosis import Diagnosis
 from tests.cli.test_json import printed
-from tests.support.command import here, pairproxy
+from tests.support.command import here, pairproxy, sentence
 from tests.support.doctored import QUIET, without
 
 
@@ -79,6 +79,14 @@ def test_a_wrong_use_ends_in_a_sentence(home: Path, wrong: list[str]) -> None:
         done = here("doctor", "--home", home, *wrong, HOME=str(home))
     assert done.returncode in (0, 1, 2)
     assert "Traceback" not in done.stderr + done.stdout
+
+
+def test_a_home_that_is_no_directory_is_refused(tmp_path: Path) -> None:
+    """One sentence, and nothing is looked at."""
+    (tmp_path / "file").write_text("")
+    done = here("doctor", "--home", tmp_path / "file")
+    assert done.returncode == 1
+    assert "is not a directory" in sentence(done)
 
 
 def test_its_help_starts_without_what_it_needs_to_look(home: Path) -> None:

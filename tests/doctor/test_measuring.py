@@ -1,9 +1,13 @@
+from dataclasses import replace
+
+import msgspec
 import pytest
 
+from pairproxy.doctor.examining import judge
 from pairproxy.doctor.facts import Unknown
 from pairproxy.doctor.measuring import Seen, at_once, measured
 from tests.support import engine_scripts as scripts
-from tests.support.diagnosed import engine, facts
+from tests.support.diagnosed import engine, facts, status
 from tests.support.engine_thread import in_thread
 
 
@@ -27,6 +31,18 @@ def test_nothing_is_loaded_for_a_measurement() -> None:
     """Without a loaded model, or a daemon, it says why there is none."""
     assert isinstance(measured(facts(status=Unknown("no daemon"))), Unknown)
     assert isinstance(measured(facts(engines=())), Unknown)
+
+
+def test_nothing_is_measured_beside_work() -> None:
+    """It would count that, too; and doctor says that it did not measure."""
+    own = facts().own
+    assert own is not None
+    busy = msgspec.structs.replace(own.engines[0], in_flight=1)
+    at_work = facts(status=status(nodes=(msgspec.structs.replace(own, engines=(busy,)),)))
+    told = measured(at_work)
+    assert told == Unknown("requests run on this machine: measure when it is idle")
+    diagnosis = judge(replace(at_work, measured=told), "A", 0.0)
+    assert [one.what for one in diagnosis.not_looked_at] == ["slots by measuring"]
 
 
 def test_an_engine_that_breaks_off_is_not_measured() -> None:

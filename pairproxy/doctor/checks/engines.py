@@ -88,7 +88,8 @@ def have_their_slots(facts: Facts) -> Iterator[Finding]:
     if isinstance(facts.measured, tuple):
         for seen in facts.measured:
             if seen.at_once != seen.slots:
-                yield _slots(seen.engine, seen.slots, seen.at_once, "was seen to compute")
+                how = "was seen to compute" + (" at least" if seen.at_once == seen.asked else "")
+                yield _slots(seen.engine, seen.slots, seen.at_once, how)
         return
     for one in _engines(facts):
         if one.parallel is not None and one.slots is not None and one.parallel != one.slots:

@@ -1,4 +1,5 @@
-from pairproxy.doctor.facts import Listener, Measured, Unknown
+from pairproxy.api.diagnosis import Measured
+from pairproxy.doctor.facts import Listener, Unknown
 from tests.support.diagnosed import ENGINE, engine, facts, found, told
 
 
