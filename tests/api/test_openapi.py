@@ -12,7 +12,8 @@ import typer
 from openapi_spec_validator import validate
 
 from pairproxy import cli
-from pairproxy.api.openapi import ENDPOINTS, PRINTED, build, encoded, field_types
+from pairproxy.api.openapi import ENDPOINTS, build, encoded, field_types
+from pairproxy.api.printed import PRINTED
 from tests.api.test_models import MATRIX
 from tests.api.test_schema import STATUS
 

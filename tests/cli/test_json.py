@@ -11,7 +11,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pairproxy.api.openapi import ENDPOINTS, JSON, PRINTED, STREAM, build
+from pairproxy.api.openapi import ENDPOINTS, JSON, STREAM, build
+from pairproxy.api.printed import PRINTED
 from pairproxy.security.identity import load_or_create
 from tests.cli.test_trusting import befriend
 from tests.support.command import here, pairproxy
