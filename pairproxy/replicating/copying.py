@@ -6,6 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from pairproxy.replicating.source import Source
 TICK_S = 0.5  # between two lines
 SPEED_S = 5.0  # over which the speed is taken
 TIDY_S = 15.0  # for taking away what is not whole, when a copy was given up
+MOST_SHOWN = 8  # models that are asked where they lie: one is enough, unless it is a cloud's
 WHOLE = "sha256:model"  # what Ollama calls all blobs together of a model of single tensors
 _log = logging.getLogger(__name__)
 
@@ -160,7 +162,7 @@ class Copying:
     async def _check_room(self, manifest: Manifest) -> None:
         missing = [digest for digest in manifest.sizes if not await self._ollama.has_blob(digest)]
         modelfile = ""
-        for listed in (await self._ollama.models()).values():
+        for listed in islice((await self._ollama.models()).values(), MOST_SHOWN):
             if modelfile := await self._ollama.modelfile(listed.name):
                 break
         await asyncio.to_thread(_check, modelfile, missing, sum(manifest.sizes[one] for one in missing))

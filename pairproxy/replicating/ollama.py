@@ -48,8 +48,12 @@ class Ollama:
     async def models(self) -> dict[str, Listed]:
         """All models, by their canonical names. Raises UpstreamError."""
         status, body = await self._ask("GET", "/api/tags")
+        if status != 200:  # none listed would look like every name being free
+            raise BrokenReply(
+                f"Ollama on this machine answered {status} to a question for its models. See its log."
+            )
         try:
-            listed = msgspec.json.decode(body, type=_Tags).models or [] if status == 200 else []
+            listed = msgspec.json.decode(body, type=_Tags).models or []
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise BrokenReply("Ollama on this machine gives no list of its models. See its log.") from None
         return {canonical_name(one.name): one for one in listed}

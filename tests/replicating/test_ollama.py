@@ -69,6 +69,17 @@ def test_a_listing_that_is_none_is_said_to_be_so(document: Any) -> None:
     run_async(main())
 
 
+def test_a_listing_that_fails_is_none() -> None:
+    """No model listed would look like every name being free."""
+
+    async def main() -> None:
+        async with FakeEngine(says({"models": []}, 500)) as engine, reached(engine) as upstream:
+            with pytest.raises(BrokenReply, match="answered 500"):
+                await Ollama(upstream).models()
+
+    run_async(main())
+
+
 @pytest.mark.parametrize(
     ("lines", "end"),
     [
