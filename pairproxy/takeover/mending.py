@@ -124,7 +124,7 @@ class Mending:
             return by_hand
         tries = self._tries.get(taken.kind, 0)
         if self._now() - self._tried_at.get(taken.kind, -EVERY_S) < EVERY_S:
-            return f"{what} It was moved again just now."
+            return self._said.get(taken.kind) or f"{what} It was moved again just now."  # what came of it
         if tries >= MOST_TRIES:
             return by_hand
         if not is_away and await self._is_used(taken):
