@@ -174,16 +174,15 @@ class OwnEngines:
             tell(EngineLost(now(), engine))
 
         spawn("verifying", self._keep_verifying(tell, now))
-
-        def absent(engine: EngineId) -> None:
-            if isinstance(self._engines[engine], SoughtEngine):  # whether there is one, nobody said
-                self._told[engine].set()
-
-        self._monitor = EngineMonitor(self.engines, reported, lost, absent, jitter=random.Random())
+        self._monitor = EngineMonitor(self.engines, reported, lost, self._absent, jitter=random.Random())
         spawn("engine monitor", self._monitor.run())
         for engine in self.engines:
             if isinstance(engine, EmbeddedEngine):
                 spawn(f"engine {engine.id}", engine.run())
+
+    def _absent(self, engine: EngineId) -> None:
+        if isinstance(self._engines[engine], SoughtEngine):  # whether there is one, nobody said
+            self._told[engine].set()
 
     async def until_told(self) -> None:
         """Return when every engine was told of: an engine of our own for sure, another one if it answers."""
