@@ -120,7 +120,7 @@ class StandInMachine:
         """The engine's process; None if it does not run."""
         path = self.run / f"{UNIT}.pid"
         pid = int(path.read_text()) if path.exists() else 0
-        return pid if pid and psutil.pid_exists(pid) else None
+        return pid if pid and _runs(pid) else None
 
     def tree(self) -> dict[str, tuple[int, int, int, bytes]]:
         """Every file and directory below etc and the person's home: mode, owner, content."""
@@ -138,6 +138,13 @@ class StandInMachine:
     def __exit__(self, *_: object) -> None:
         pid = self.pid()
         if pid is not None:
-            process = psutil.Process(pid)
-            process.kill()
-            process.wait(10)
+            psutil.Process(pid).kill()
+            until(lambda: not _runs(pid), "the engine ends")
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process does; one that ended and is not yet buried does not."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

@@ -4,7 +4,7 @@ import pytest
 from msgspec import structs
 
 from pairproxy.takeover.machine import Machine
-from pairproxy.takeover.moving import CannotTake, Move, Owner, Plan
+from pairproxy.takeover.moving import CannotTake, Move, Owner, OwnerKind, Plan
 from pairproxy.takeover.running import Runner
 from pairproxy.takeover.steps import Run, WaitForEngine, WriteFile
 from pairproxy.takeover.systemd import Systemd
@@ -14,7 +14,7 @@ from tests.support.stand_in_machine import UNIT, StandInMachine
 def plan(machine: StandInMachine, *, hosts: tuple[str, ...] = ("127.0.0.1",)) -> Plan:
     """The plan for that machine's Ollama, as loaded now."""
     machine.systemctl("daemon-reload")
-    kind = "systemd-user" if machine.is_user else "systemd"
+    kind: OwnerKind = "systemd-user" if machine.is_user else "systemd"
     owner = Owner(kind, machine.usual, hosts, 7, "ollama", unit=UNIT)
     move = Move("ollama", owner, machine.usual, machine.moved)
     assert Systemd().applies(move)
