@@ -150,6 +150,7 @@ def test_no_word_of_a_key_is_kept_or_told(tmp_path: Path) -> None:
         assert {name for name, text in places.items() if key.encode() in text or b"canary" in text} == set()
 
 
+@pytest.mark.slow
 def test_a_key_is_told_even_if_its_port_cannot_be_had(tmp_path: Path) -> None:
     """It is kept by then, and nobody could read it again; the sentence says who has the port."""
     with Daemons(tmp_path) as daemons, socket.create_server(("127.0.0.1", 0)) as held:
@@ -166,6 +167,7 @@ def test_a_key_is_told_even_if_its_port_cannot_be_had(tmp_path: Path) -> None:
         assert "clients.listen" in failed.log
 
 
+@pytest.mark.slow
 def test_without_clients_listen_a_key_opens_nothing_and_says_so(tmp_path: Path) -> None:
     """Off by default."""
     with Daemons(tmp_path) as daemons:
