@@ -72,7 +72,7 @@ KINDS: dict[str, tuple[Process, OwnerKind, str]] = {
     "hidden": (Process(None, uid=5, user="eve"), "other-user", ""),
     "ours": (Process(7, "python", "", ("python", "-m", "pairproxy", "up"), 1000), "pairproxy", ""),
     "unknown": (Process(7, "nginx", "/usr/sbin/nginx", ("nginx",), 1000), "unknown", ""),
-    "LM Studio": (Process(7, "node", "/home/x/.lmstudio/bin/node", ("node",), 1000), "lmstudio", "LM Studio"),
+    "LM Studio": (Process(7, "node", "/srv/x/.lmstudio/bin/node", ("node",), 1000), "lmstudio", "LM Studio"),
 }  # fmt: skip
 
 
