@@ -7,7 +7,8 @@ import pytest
 
 from tests.lan.test_doctor import ON_A_LAN
 from tests.support.doctored import ROOT, SetUp
-from tests.support.planted import ENDING, RUNNING
+from tests.support.planted import RUNNING
+from tests.support.planted_anew import ENDING
 
 
 def test_it_is_silent_on_a_healthy_set_up(tmp_path: Path) -> None:

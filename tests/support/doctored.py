@@ -43,8 +43,8 @@ def free_port() -> int:
 class Engine:
     """One engine process, started anew with other words when a test wants."""
 
-    def __init__(self, directory: Path, name: str) -> None:
-        self.port = free_port()
+    def __init__(self, directory: Path, name: str, port: int = 0) -> None:
+        self.port = port or free_port()
         self._program = directory / f"{name}-bin" / "ollama"
         self._program.parent.mkdir()
         self._program.write_text(

@@ -1,36 +1,28 @@
-"""Faults that can be planted on a set-up (tests.support.doctored), and what doctor must call each of them."""
+"""Faults that can be planted on a set-up while it runs (tests.support.doctored), and what doctor calls them."""
 
 import contextlib
 import os
 import shutil
-import signal
-import socket
-import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager as Planted
-from pathlib import Path
 
 import msgspec
 import pytest
 
 from pairproxy.api.diagnosis import Diagnosis
 from pairproxy.api.schema import EngineStatus, NodeStatus
-from pairproxy.history.store import FILE as HISTORY_FILE
 from pairproxy.takeover import record
 from tests.support.command import here
 from tests.support.daemons import until
 from tests.support.doctored import SetUp
 
-FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 SETTLED_S = 10.0
 Plant = Callable[[SetUp], Planted[Diagnosis]]
 
 # What is planted -> (what doctor must call it, how it is planted); docs/doctor.md has the same table.
 RUNNING: dict[str, tuple[str, Plant]] = {}  # while both daemons run, and taken away again
-ENDING: dict[str, tuple[str, Plant]] = {}  # what cannot be taken away, or must be there from the start
 
 
 def planted(table: dict[str, tuple[str, Plant]], what: str, finding: str) -> Callable[..., Plant]:
@@ -123,7 +115,7 @@ def _takeover_is_half_done(rig: SetUp) -> Iterator[Diagnosis]:
 @planted(RUNNING, "the engine is down", "engine-silent")
 def _engine_is_down(rig: SetUp) -> Iterator[Diagnosis]:
     rig.engines["A"].stop()
-    until(lambda: not _own_engine(rig).is_up, "the daemon notices")
+    until(lambda: not own_engine(rig).is_up, "the daemon notices")
     yield rig.examined()
     _engine_again(rig)
 
@@ -131,7 +123,7 @@ def _engine_is_down(rig: SetUp) -> Iterator[Diagnosis]:
 @planted(RUNNING, "an Ollama version with a known hole", "engine-hole")
 def _engine_has_a_hole(rig: SetUp) -> Iterator[Diagnosis]:
     _engine_again(rig, FAKE_VERSION="0.34.3")
-    until(lambda: _own_engine(rig).version == "0.34.3", "the daemon hears of it")
+    until(lambda: own_engine(rig).version == "0.34.3", "the daemon hears of it")
     yield rig.examined()
     _engine_again(rig)
 
@@ -174,7 +166,7 @@ def _model_differs(rig: SetUp) -> Iterator[Diagnosis]:
 @planted(RUNNING, "a smaller context window than on the peer", "windows-differ")
 def _window_differs(rig: SetUp) -> Iterator[Diagnosis]:
     _engine_again(rig, False, FAKE_CONTEXT="4096")
-    until(lambda: _own_engine(rig).replicas[0].context_tokens == 4096, "the daemon hears of it")
+    until(lambda: own_engine(rig).replicas[0].context_tokens == 4096, "the daemon hears of it")
     yield rig.examined()
     _engine_again(rig)
 
@@ -183,7 +175,7 @@ def _window_differs(rig: SetUp) -> Iterator[Diagnosis]:
 def _peer_does_not_listen(rig: SetUp) -> Iterator[Diagnosis]:
     until(lambda: rig.a.status().uptime_s >= SETTLED_S, "the daemon has been there for a while")
     _rights(rig, "--i-may-not-use")
-    until(lambda: not _peer(rig).hears_us, "the peer listens no more")
+    until(lambda: not peer_of(rig).hears_us, "the peer listens no more")
     yield rig.examined()
     _rights(rig, "--i-may-use")
     until(lambda: rig.is_whole(rig.a), "it listens again")
@@ -198,96 +190,23 @@ def _peer_file_is_damaged(rig: SetUp) -> Iterator[Diagnosis]:
     file.write_bytes(before)
 
 
-# --- to the end of it -------------------------------------------------------------------------------------
-
-
-@planted(ENDING, "the daemon was stopped for a second", "loop-late")
-def _daemon_was_stopped(rig: SetUp) -> Iterator[Diagnosis]:
-    rig.start()
-    rig.a.send(signal.SIGSTOP)
-    time.sleep(1.0)  # this is how long it stands still
-    rig.a.send(signal.SIGCONT)
-    until(lambda: rig.is_whole(rig.a), "all is well again")
-    yield rig.examined()
-
-
-@planted(ENDING, "the daemon was killed", "daemon-silent")
-def _daemon_was_killed(rig: SetUp) -> Iterator[Diagnosis]:
-    rig.start()
-    rig.a.kill()
-    yield rig.examined()
-
-
-@planted(ENDING, "the peer has forgotten this machine", "peer-refuses")
-def _peer_forgot(rig: SetUp) -> Iterator[Diagnosis]:
-    _, b = rig.start()
-    assert here("forget", "A", "--home", b.home).returncode == 0
-    until(lambda: "pair" in (_peer(rig).problem or ""), "it hears of that")
-    yield rig.examined()
-
-
-@planted(ENDING, "the peer is off", "peer-away")
-def _peer_is_off(rig: SetUp) -> Iterator[Diagnosis]:
-    a, b = rig.start()
-    b.stop()
-    until(lambda: not _peer(rig).is_up, "it is missed")
-    until(lambda: a.status().uptime_s >= SETTLED_S, "the daemon has been there for a while")
-    yield rig.examined()
-
-
-@planted(ENDING, "the peer's clock is a minute behind", "clock-off")
-def _clock_is_off(rig: SetUp) -> Iterator[Diagnosis]:
-    if FAKETIME is None:
-        pytest.skip("a wrong clock needs the package faketime")
-    rig.daemons.start("A")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {
-            "LD_PRELOAD": str(FAKETIME),
-            "FAKETIME": "-60s",
-            "DONT_FAKE_MONOTONIC": "1",
-        }.items():
-            patch.setenv(name, value)
-        rig.daemons.launch("B")
-    until(lambda: rig.is_whole(rig.a), "both hear each other")
-    yield rig.examined()
-
-
-@planted(ENDING, "history was written by a newer version", "history-off")
-def _history_is_newer(rig: SetUp) -> Iterator[Diagnosis]:
-    file = rig.home / HISTORY_FILE
-    with contextlib.closing(sqlite3.connect(file)) as connection:
-        connection.execute("PRAGMA user_version = 999")
-    file.chmod(0o600)
-    rig.start()
-    until(lambda: rig.a.status().history_problem, "the daemon notices")
-    yield rig.examined()
-
-
-@planted(ENDING, "another program on ::1 beside the client port", "port-shared")
-def _port_is_shared(rig: SetUp) -> Iterator[Diagnosis]:
-    with socket.socket(socket.AF_INET6) as stranger:
-        stranger.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        stranger.bind(("::1", rig.fronts["A"]))
-        stranger.listen()
-        rig.start()
-        yield rig.examined()
-
-
 # --- what they have in common -------------------------------------------------------------------------
 
 
-def _own_engine(rig: SetUp) -> EngineStatus:
+def own_engine(rig: SetUp) -> EngineStatus:
+    """The engine of A, as A tells."""
     return next(node for node in rig.a.status().nodes if node.is_self).engines[0]
 
 
-def _peer(rig: SetUp) -> NodeStatus:
+def peer_of(rig: SetUp) -> NodeStatus:
+    """B, as A tells."""
     return next(node for node in rig.a.status().nodes if not node.is_self)
 
 
 def _engine_again(rig: SetUp, until_whole: bool = True, **said: str) -> None:
     """The engine of A started anew, saying this."""
     rig.engines["A"].stop()
-    until(lambda: not _own_engine(rig).is_up, "the daemon notices that it is gone")
+    until(lambda: not own_engine(rig).is_up, "the daemon notices that it is gone")
     rig.engines["A"].start(**said)
     if until_whole:
         until(lambda: rig.is_whole(rig.a), "the daemon has it again")

@@ -18,13 +18,13 @@ def are_ours(facts: Facts) -> Iterator[Finding]:
         if one.port in back or (one.state == "closed" and has_silent):
             continue  # why, another check says
         if one.state == "held":
-            holder = f" ({one.holder})" if one.holder else ""
             yield Finding(
                 "port-held",
                 "problem",
-                f"Port {one.port} is held by another program{holder}, so what clients send there is not "
-                "distributed.",
-                f"If that is the engine itself: `pairproxy takeover`. {one.why}".strip(),
+                f"Port {one.port} is held by {one.holder or 'another program'}, so what clients send "
+                "there is not distributed.",
+                "If that is the engine itself, let it make room: `pairproxy takeover`. Else stop that "
+                "program, or give pairproxy another port with engines.listen in config.toml.",
                 about,
             )
         elif one.state == "closed":
