@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import ssl
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from http import HTTPStatus
@@ -167,14 +168,13 @@ class Port:
 
     async def _accept(self, sock: socket.socket, tls: ssl.SSLContext | None) -> None:
         """Take in connections; one by one, for each may have to take the place of another."""
-        loop = asyncio.get_running_loop()
         while True:
             if tls is not None and self._descriptors.free() < LAST:  # strangers and peers wait at the door
                 self._room.close_longest_idle()
                 await asyncio.sleep(ACCEPT_AGAIN_S)
                 continue
             try:
-                connection, caller = await loop.sock_accept(sock)
+                connection, caller = await accepted(sock)
             except OSError:  # the client is gone again, or there is no descriptor left
                 self._room.close_longest_idle()
                 await asyncio.sleep(ACCEPT_AGAIN_S)
@@ -237,3 +237,31 @@ class Port:
 
 def _head_bytes(request: web.BaseRequest) -> int:
     return len(request.raw_path) + sum(len(name) + len(value) for name, value in request.raw_headers)
+
+
+async def accepted(sock: socket.socket) -> tuple[socket.socket, Any]:
+    """The next connection of a socket that does not block, and its caller. Raises OSError.
+
+    Who is cancelled here has taken no connection: the loop's own sock_accept() may have, and drops it then,
+    so that a daemon that stops would cut off whoever came last.
+    """
+    loop = asyncio.get_running_loop()
+    if sys.platform == "win32":  # its loop watches no sockets
+        return await loop.sock_accept(sock)
+    while True:
+        try:
+            connection, caller = sock.accept()
+        except (BlockingIOError, InterruptedError):
+            await _readable(loop, sock.fileno())
+            continue
+        connection.setblocking(False)
+        return connection, caller
+
+
+async def _readable(loop: asyncio.AbstractEventLoop, descriptor: int) -> None:
+    readable = loop.create_future()
+    loop.add_reader(descriptor, lambda: readable.done() or readable.set_result(None))
+    try:
+        await readable
+    finally:
+        loop.remove_reader(descriptor)

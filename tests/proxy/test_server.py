@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -19,6 +20,13 @@ from tests.support.peer_calls import STATE, ben_trusting_anna, call, sent
 from tests.support.raw_client import MAKERS, RawClient, request
 from tests.support.running import run_async
 
+LoopFactory = Callable[[], asyncio.AbstractEventLoop] | None
+try:
+    import uvloop
+except ImportError:  # there is none for Windows
+    LOOPS: list[LoopFactory] = [None]
+else:
+    LOOPS = [None, uvloop.new_event_loop]
 TAGS = "GET /api/tags HTTP/1.1"
 
 
@@ -217,3 +225,25 @@ def test_small_packets_are_not_held_back() -> None:
             assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
     run_async(main())
+
+
+@pytest.mark.parametrize("loop_factory", LOOPS)
+def test_who_comes_while_a_port_closes_is_not_lost(loop_factory: LoopFactory) -> None:
+    """Whenever taking connections is cancelled: one that came is taken, or waits for who listens next."""
+
+    async def main(turns: int) -> bool:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            listening.setblocking(False)
+            taking = asyncio.create_task(server.accepted(listening))
+            await asyncio.sleep(0)
+            with socket.create_connection(listening.getsockname()):
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                taking.cancel()
+                await asyncio.wait([taking])
+                was_taken = not taking.cancelled()
+                connection, _ = taking.result() if was_taken else listening.accept()  # else BlockingIOError
+                connection.close()
+                return was_taken
+
+    assert {run_async(main(turns), loop_factory=loop_factory) for turns in range(12)} == {False, True}
