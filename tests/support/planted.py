@@ -1,4 +1,4 @@
-"""Faults that can be planted on a set-up while it runs (tests.support.doctored), and what doctor calls them."""
+"""Faults that can be planted on a running set-up (tests.support.doctored), and what doctor calls them."""
 
 import contextlib
 import os
