@@ -101,7 +101,7 @@ class Replicating:
             )
         if link is None:
             raise CopyFailed(
-                "This machine does not use yours: `pairproxy rights NAME --i-may-use` on it changes that."
+                "This machine does not use yours. There, `pairproxy rights NAME --i-may-use` changes that."
             )
         try:
             wish = msgspec.json.decode(await read_body(request, self._limits), type=PeerCopyWish)

@@ -6,10 +6,10 @@ import contextlib
 import msgspec
 
 from pairproxy.api.replication import CopyProgress, CopyWish, PeerCopyWish
-from pairproxy.core.errors import BrokenReply, CopyFailed, PairproxyError, UpstreamError
+from pairproxy.core.errors import BrokenReply, CopyFailed, PairproxyError, Unreachable, UpstreamError
 from pairproxy.core.replicas import canonical_name
 from pairproxy.proxy.lines import Tell
-from pairproxy.replicating.source import of, refusal
+from pairproxy.replicating.source import of, refusal, unreachable
 from pairproxy.upstreams import Outgoing, Upstream
 
 WISH_PATH = "/pairproxy/models/wish"
@@ -63,6 +63,8 @@ class Relaying:
                 reply = await self._upstream.send(Outgoing("POST", WISH_PATH, fields, content))
         except TimeoutError:
             raise BrokenReply(f"{self._name} does not answer. See whether it is well.") from None
+        except Unreachable:
+            raise Unreachable(unreachable(self._name)) from None
         if reply.status != 200:
             raise await refusal(reply, self._name)
         async with contextlib.aclosing(reply.lines(LINE_BYTES)) as lines:

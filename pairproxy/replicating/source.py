@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from pairproxy.core.errors import CopyFailed, NotTrusted, UpstreamError
+from pairproxy.core.errors import CopyFailed, NotTrusted, Unreachable, UpstreamError
 from pairproxy.proxy.headers import REFUSED, first
 from pairproxy.replicating.holding import MANIFEST_PATH, PART_BYTES, PART_PATH
 from pairproxy.replicating.manifest import MANIFEST_BYTES, Manifest, read_manifest
@@ -60,6 +60,8 @@ class Source:
         try:
             async with asyncio.timeout(PART_S):
                 return read_manifest(await self._get(f"{MANIFEST_PATH}?model={self._model}", MANIFEST_BYTES))
+        except Unreachable:
+            raise CopyFailed(unreachable(self.name)) from None
         except TimeoutError:
             raise CopyFailed(
                 f"{self.name} does not answer in {PART_S:.0f} s. See whether it is well."
@@ -125,6 +127,16 @@ class Source:
         return asyncio.get_running_loop().time()
 
 
+_AGAIN = "{0} is not paired with this machine any more. Pair again."
+_WITHOUT_WORDS = {
+    "UseNotAllowed": "{0} does not let this machine use it. On {0}, `pairproxy rights` gives that right.",
+    "PeerRevoked": _AGAIN,
+    "PeerNotTrusted": _AGAIN,
+    "ProtocolDiffers": "{0} speaks another version of the protocol between nodes: update the older one.",
+}
+"""Refusals of the peer port that come without a body."""
+
+
 class _Again(CopyFailed):
     """It is too busy now."""
 
@@ -139,13 +151,15 @@ async def refusal(reply: Reply, name: str) -> CopyFailed:
         return _Again(f"{name} has no time for it now. Run this again in a minute.")
     if kind in ("", "NotAllowed"):
         return CopyFailed(f"{name} cannot copy models: its pairproxy is older. Update it there.")
+    if kind in _WITHOUT_WORDS:
+        return CopyFailed(_WITHOUT_WORDS[kind].format(name))
     return CopyFailed(of(name, _sentence(body)))
 
 
 def of(name: str, sentence: str) -> str:
     """A sentence of another node, marked as its own: what is "this machine" there is another one here."""
     words = "".join(one for one in sentence if one.isprintable())[:SENTENCE_CHARACTERS]
-    return f"{name}: {words.replace('this machine', name)}"
+    return f"{name}: {words.replace('this machine', name).replace('This machine', name)}"
 
 
 def _sentence(body: bytes) -> str:
@@ -155,6 +169,11 @@ def _sentence(body: bytes) -> str:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
         text = None
     return str(text) if text else "it refuses, and does not say why. See its log."
+
+
+def unreachable(name: str) -> str:
+    """The sentence for a node that is not there."""
+    return f"{name} cannot be reached. See whether it is on and runs pairproxy."
 
 
 def _gone(name: str) -> str:

@@ -77,6 +77,34 @@ def test_a_model_that_b_may_not_use_is_not_read_by_b(pair: Pair) -> None:
         here("rights", "B", "--all-models", "--home", pair.a.home)
 
 
+def test_who_may_not_be_used_is_named_with_the_right_that_is_missing(pair: Pair) -> None:
+    """Each of the four rights that a copy needs, from where its owner can give it."""
+    pair.allow()
+    for flag, home, why in (
+        (
+            "--may-not-use-me",
+            pair.a.home,
+            "B: A does not let B use it. On A, `pairproxy rights` gives that right.",
+        ),
+        ("--i-may-not-use", pair.a.home, "This machine does not use that one."),
+    ):
+        assert here("rights", "B", flag, "--home", home).returncode == 0
+        try:
+            assert why in sentence(here("replicate", "first:1", "--to", "B", "--home", pair.a.home))
+        finally:
+            here("rights", "B", "--may-use-me", "--i-may-use", "--home", pair.a.home)
+    for flag, why in (
+        ("--i-may-not-use", "B: B does not use yours."),
+        ("--may-not-use-me", "B does not let this machine use it."),
+    ):
+        assert here("rights", "A", flag, "--home", pair.b.home).returncode == 0
+        try:
+            assert why in sentence(here("replicate", "first:1", "--to", "B", "--home", pair.a.home))
+        finally:
+            here("rights", "A", "--may-use-me", "--i-may-use", "--home", pair.b.home)
+    assert "first:1" not in pair.at_b.names()
+
+
 def begun(pair: Pair, *arguments: str) -> "subprocess.Popen[str]":
     """A copy in a process of its own, which has begun to come."""
     pair.at_a.add("big:1", 20_000_000)

@@ -164,7 +164,7 @@ def test_a_node_that_is_not_there_is_said_at_once() -> None:
     async def main() -> None:
         async with FakeEngine(says()) as engine, reached(engine) as upstream:
             engine.stop_listening()
-            with pytest.raises(UpstreamError):
+            with pytest.raises(UpstreamError, match="ben cannot be reached"):
                 await Relaying("ANNA", "ben", upstream, CopyWish("M:1", to="BEN")).run(Heard())  # type: ignore[arg-type]
 
     run_async(main())

@@ -93,7 +93,9 @@ def test_a_part_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch, ben: Oll
 REFUSED = [
     ("", "its pairproxy is older"),
     ("NotAllowed", "its pairproxy is older"),
-    ("ModelNotFound", "anna: the words\x07 of it"),
+    ("ModelNotFound", "anna: the words\x07 of it, on anna"),
+    ("UseNotAllowed", "anna does not let this machine use it. On anna, `pairproxy rights` gives that right."),
+    ("PeerRevoked", "anna is not paired with this machine any more"),
     ("QueueFull", "anna has no time for it now"),
 ]
 
@@ -103,7 +105,9 @@ def test_a_refusal_is_told_in_its_words(ben: OllamaStore, kind: str, why: str) -
     """An older pairproxy knows no such route; control characters never reach a terminal."""
 
     async def script(request: ParsedRequest, connection: EngineConnection) -> None:
-        body = json.dumps({"error": {"message": "the words\x07 of it", "type": "x"}}).encode()
+        body = json.dumps(
+            {"error": {"message": "the words\x07 of it, on this machine", "type": "x"}}
+        ).encode()
         lines = [("X-Pairproxy-Refused", kind)] if kind else []
         await connection.send(head(403, *lines, ("Content-Length", str(len(body)))) + body)
 
