@@ -40,6 +40,20 @@ def kinds_of(kind: Kind | None) -> tuple[str, ...]:
     return tuple(NAMES) if kind is None else (kind.value,)
 
 
+def refuse_sudo(home: Path | None) -> None:
+    """Raise PairproxyError for a command under sudo without --home: it would look into root's home."""
+    import os
+
+    from pairproxy.core.errors import PairproxyError
+    from pairproxy.takeover.running import is_root
+
+    if home is None and is_root() and os.environ.get("SUDO_USER", "root") != "root":
+        raise PairproxyError(
+            "Run it without sudo: it asks for root itself where it needs it, and the undo record belongs "
+            "into your home. As root say whose home it is, with --home."
+        )
+
+
 def show_plan(out: "Console", planned: Sequence["PlannedPort"]) -> None:
     """Tell what is to be done, each change in the line in which it stands."""
     for one in planned:

@@ -28,6 +28,7 @@ def release(
     from pairproxy.takeover.running import Runner
     from pairproxy.takeover.system import this_machine
 
+    moving.refuse_sudo(home)
     directory, machine = home_or_default(home), this_machine(Runner())
     kinds, out = moving.kinds_of(kind), moving.to(is_stderr=as_json)
     shown = acting.releasing(directory, machine, kinds)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pairproxy.takeover.machine import Machine
     from pairproxy.takeover.plan import Planned
 
+START_S = 30.0  # a daemon that loads a model of its own takes four
 NO_DAEMON = (
     "No daemon runs here, so nobody would answer on the port. Install it with `pairproxy service install`, "
     "or run `pairproxy up --takeover`, which takes over and puts everything back when it ends."
@@ -43,6 +44,7 @@ def takeover(
     from pairproxy.takeover.system import this_machine
 
     directory, stop = home_or_default(home), Stop()
+    moving.refuse_sudo(home)
     machine = this_machine(Runner(), stop.is_set)
     plans = acting.look(directory, moving.settings_of(directory), machine, moving.kinds_of(kind))
     shown = tuple(acting.shown(one, machine) for one in plans)
@@ -88,6 +90,26 @@ def _need_daemon(home: Path, machine: "Machine") -> None:
         if not start_installed(home, machine.runner):
             raise NoDaemon(NO_DAEMON) from None
         tell_progress("the service was installed and did not run: it is started")
+        _until_it_answers(home)
+
+
+def _until_it_answers(home: Path) -> None:
+    """Not every service manager waits for that. Raises NoDaemon after START_S."""
+    import time
+
+    from pairproxy.api.client import NoDaemon, get_status
+
+    end = time.monotonic() + START_S
+    while True:
+        try:
+            get_status(home)
+            return
+        except NoDaemon:
+            if time.monotonic() >= end:
+                raise NoDaemon(
+                    "The service was started, but its daemon does not answer. See `pairproxy service status`."
+                ) from None
+            time.sleep(0.1)
 
 
 def _has_failed(plans: "tuple[Planned, ...]", moved: "tuple[MovedPort, ...]") -> bool:

@@ -1,4 +1,5 @@
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -51,3 +52,14 @@ def test_kinds_are_all_or_the_one() -> None:
     """As --kind says."""
     assert moving.kinds_of(None) == ("ollama", "lmstudio")
     assert moving.kinds_of(moving.Kind.OLLAMA) == ("ollama",)
+
+
+def test_under_sudo_a_home_has_to_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Root's own home holds no record of the person's."""
+    monkeypatch.setattr("os.geteuid", lambda: 0, raising=False)
+    monkeypatch.setenv("SUDO_USER", "ann")
+    moving.refuse_sudo(tmp_path)
+    with pytest.raises(PairproxyError, match="without sudo"):
+        moving.refuse_sudo(None)
+    monkeypatch.delenv("SUDO_USER")
+    moving.refuse_sudo(None)
