@@ -43,6 +43,7 @@ class Supervisor:
         told = told or {}
         self._address = _address(told.get("NOTIFY_SOCKET", ""))
         self._inherited = _sockets(told)
+        self._taken: set[tuple[str, int]] = set()  # addresses
         self._hung_after_s = _hung_after_s(told)
         self._was_lost = False
 
@@ -71,15 +72,18 @@ class Supervisor:
         """The inherited socket that is bound to this very address, or None; whoever asks owns it."""
         for place, (_, sock) in enumerate(self._inherited):
             if sock.getsockname()[:2] == (host, port):
+                self._taken.add((host, port))
                 return self._inherited.pop(place)[1]
         return None
 
     def refuse_rest(self) -> None:
         """Close for good the inherited sockets that nobody took: else their callers would wait for ever."""
         for name, sock in self.inherited():
-            self.drop(name)
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
+            # The same socket may come twice: from a unit of sockets, and from the store.
+            if sock.getsockname()[:2] not in self._taken:
+                self.drop(name)
+                with contextlib.suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
             sock.close()
 
     def keep(self, name: str, sock: socket.socket) -> bool:

@@ -51,7 +51,13 @@ class Systemd:
         notes = [f"{DIRECTORIES}{made}"] if made else []
         linger = self._linger(wanted, is_wanted=lingers_too and not has_lingered)
         notes += [LINGERS] if linger or has_lingered else []
-        unit = text(wanted, is_system=self.is_system, writable=self._writable(wanted), notes=notes)
+        unit = text(
+            wanted,
+            is_system=self.is_system,
+            writable=self._writable(wanted),
+            cache=self._cache(wanted),
+            notes=notes,
+        )
         undo = [self._do("daemon-reload")]
         undo.append(self._do("restart", UNIT) if before is not None else self._do("reset-failed", UNIT))
         return Plan(
@@ -128,9 +134,20 @@ class Systemd:
         """Where the unit belongs."""
         if self.is_system:
             return SYSTEM_UNITS / UNIT
+        usual = home_of(self.runner) / ".config" / "systemd" / "user" / UNIT
         told = self.runner.environment.get("XDG_CONFIG_HOME", "")
-        config = Path(told) if told.startswith("/") else home_of(self.runner) / ".config"
-        return config / "systemd" / "user" / UNIT
+        if not told.startswith("/") or usual.exists():
+            return usual
+        other = Path(told) / "systemd" / "user" / UNIT
+        return other if other.exists() or str(other.parent) in self._looked_through() else usual
+
+    def _looked_through(self) -> list[str]:
+        """Where the person's manager looks for units: it need not know this shell's variables."""
+        try:
+            argv = self._control("show", "--property=UnitPath", "--value")
+            return self.runner.run(argv, timeout_s=ASK_S).out.split()
+        except CommandFailed:
+            return []
 
     # --- asking ----------------------------------------------------------------------------------------
 
@@ -205,6 +222,10 @@ class Systemd:
         """Home and models; and where LM Studio's command writes when that is moved again."""
         home = home_of(self.runner)
         return (wanted.home, cache_dir(), home / ".lmstudio", home / ".cache" / "lm-studio")
+
+    def _cache(self, wanted: Wanted) -> Path | None:
+        """Where models are kept, if that must be another place: what is not there cannot be made in there."""
+        return wanted.home / "cache" if self.is_system and not cache_dir().exists() else None
 
 
 _AT_LOG_IN = (

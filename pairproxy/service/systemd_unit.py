@@ -49,13 +49,22 @@ ProtectSystem=strict
 """
 
 
-def text(wanted: Wanted, *, is_system: bool, writable: Iterable[Path] = (), notes: Iterable[str] = ()) -> str:
+def text(
+    wanted: Wanted,
+    *,
+    is_system: bool,
+    writable: Iterable[Path] = (),
+    cache: Path | None = None,
+    notes: Iterable[str] = (),
+) -> str:
     """The unit. ``writable``: where the daemon writes; for a unit of the system nothing else can be.
 
-    Raises SetupError for a path that no unit can hold.
+    ``cache``: where it keeps models, if not where it usually does. Raises SetupError for a path that no unit
+    can hold.
     """
     walls = f"{_WALLS}ReadWritePaths={' '.join(_path(one) for one in writable)}\n" if is_system else ""
     user = f"User={wanted.user}\n" if is_system else ""
+    user += f"Environment={_word(f'PAIRPROXY_CACHE={cache}', '')}\n" if cache is not None else ""
     return f"""\
 # {MARK}
 # {HOME}{wanted.home}
@@ -101,10 +110,18 @@ def _line(words: Iterable[str]) -> str:
     return " ".join(_word(one) for one in words)
 
 
-def _word(text: str) -> str:
-    """One word of a command line of systemd (systemd.service(5)): its marks lose their meaning."""
+def _word(text: str, variable: str = "$") -> str:
+    """One word of a command line of systemd (systemd.service(5)): its marks lose their meaning.
+
+    ``variable``: what begins a variable there; "": nothing does, as in Environment=.
+    """
     _refuse_unprintable(text)
-    for mark, plain in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
+    for mark, plain in (
+        ("\\", "\\\\"),
+        ('"', '\\"'),
+        ("%", "%%"),
+        *([(variable, variable * 2)] if variable else []),
+    ):
         text = text.replace(mark, plain)
     return f'"{text}"' if not text.isascii() or any(one in text for one in " '\"\\;") or not text else text
 

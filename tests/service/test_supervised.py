@@ -105,7 +105,11 @@ def test_an_inherited_socket_is_taken_by_its_address(door: socket.socket) -> Non
     """The one of another port, of settings that changed, is closed for everybody: its callers are refused."""
     with socket.create_server(("127.0.0.1", 0)) as wanted, socket.create_server(("127.0.0.1", 0)) as other:
         supervisor = Supervisor(told_at(door))
-        supervisor._inherited = [("front-v4", wanted.dup()), ("old-v4", other.dup())]
+        supervisor._inherited = [
+            ("front-v4", wanted.dup()),
+            ("old-v4", other.dup()),
+            ("pairproxy.socket", wanted.dup()),  # the same again, from a unit of sockets
+        ]
         port = wanted.getsockname()[1]
         assert supervisor.take("127.0.0.2", port) is None
         taken = supervisor.take("127.0.0.1", port)

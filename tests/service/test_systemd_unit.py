@@ -21,7 +21,10 @@ def test_systemd_finds_no_mistake_in_it(tmp_path: Path, home: str, is_system: bo
         pytest.skip("no systemd-analyze here (Debian: systemd)")
     unit = tmp_path / UNIT
     wanted = Wanted(("/bin/true",), Path(home), "daemon")
-    unit.write_text(text(wanted, is_system=is_system, writable=(Path(home),), notes=(LINGERS,)))
+    writes = (Path(home),)
+    unit.write_text(
+        text(wanted, is_system=is_system, writable=writes, cache=Path(home, "cache"), notes=(LINGERS,))
+    )
     scope = [] if is_system else ["--user"]
     done = subprocess.run(
         ["systemd-analyze", *scope, "verify", "--man=no", "--recursive-errors=no", str(unit)],
