@@ -1,6 +1,7 @@
 """Copies between two stand-ins for Ollama, with the real peer port and the pinned connection between them."""
 
 import contextlib
+import random
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
@@ -17,6 +18,8 @@ from pairproxy.upstreams import Reachable, Upstream
 from tests.support.fake_engine import FakeEngine
 from tests.support.node import Address, Node, identity
 from tests.support.ollama_store import OllamaStore
+
+WEIGHTS = random.Random(7).randbytes(3_000_000)  # three seconds at 1 MB/s; twelve parts for a stand-in
 
 
 def yes(*_: object) -> bool:
