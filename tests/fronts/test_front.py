@@ -48,10 +48,10 @@ async def front_of(home: Path, kind: str = "ollama") -> PortStatus:
     return next(one for one in status.ports if one.kind == kind)
 
 
-async def told(home: Path, state: str) -> PortStatus:
+async def told(home: Path, state: str, kind: str = "ollama") -> PortStatus:
     """Wait until the front is told to be in a state."""
     async with asyncio.timeout(10):
-        while (front := await front_of(home)).state != state:  # noqa: ASYNC110 another process may tell
+        while (front := await front_of(home, kind)).state != state:  # noqa: ASYNC110 another process may tell
             await asyncio.sleep(0.02)
     return front
 

@@ -1,4 +1,4 @@
-"""A front whose sockets a service manager keeps: nobody is refused while the daemon is restarted or killed."""
+"""A front that a service manager keeps: nobody is refused while the daemon is restarted or killed."""
 
 import socket
 import threading
@@ -33,7 +33,9 @@ def test_a_restart_and_a_kill_refuse_nobody(home: Path) -> None:
             time.sleep(0.01)
 
     log = (home.parent / "log").open("wb")
-    command = [word for word in up_command(home) if word != "--stop-on-eof"]  # its input is empty: it would end at once
+    command = [
+        word for word in up_command(home) if word != "--stop-on-eof"
+    ]  # its input is empty: it would end at once
     with log, Supervisor(command, node_environment(), log=log) as manager:
         manager.until_ready(1)
         assert f"front-{port}-v4" in manager.kept
