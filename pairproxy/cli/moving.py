@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from pairproxy.api.commands import MovedPort, PlannedPort
     from pairproxy.config import Settings
+    from pairproxy.takeover.running import Runner
 
 
 class Kind(enum.StrEnum):
@@ -50,7 +51,7 @@ def refuse_sudo(home: Path | None) -> None:
     if home is None and is_root() and os.environ.get("SUDO_USER", "root") != "root":
         raise PairproxyError(
             "Run it without sudo: it asks for root itself where it needs it, and the undo record belongs "
-            "into your home. As root say whose home it is, with --home."
+            "into your home. If root's own daemon is meant, name its home with --home."
         )
 
 
@@ -77,6 +78,12 @@ def agreed(planned: Sequence["PlannedPort"], *, is_agreed: bool, question: str) 
         raise PairproxyError("Nothing was changed: nobody can be asked here. Run it again with --yes.")
     root = " Some of it is done as root, through sudo." if any(one.needs_root for one in planned) else ""
     typer.confirm(f"{question}{root}", abort=True, err=True)
+
+
+def ask_sudo(planned: Sequence["PlannedPort"], runner: "Runner") -> None:
+    """Let sudo ask for its password before anything is begun. Raises CommandFailed if it gets none."""
+    if any(one.needs_root for one in planned):
+        runner.do(["true"], needs_root=True)
 
 
 def tell_moved(out: "Console", moved: Sequence["MovedPort"], done: str) -> None:

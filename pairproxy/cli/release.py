@@ -38,6 +38,7 @@ def release(
         say(out, "Nothing was taken over, so there is nothing to undo.")
     elif not dry_run:
         moving.agreed(shown, is_agreed=yes, question="Put it back?")
+        moving.ask_sudo(shown, machine.runner)
         moved = acting.release_all(directory, machine, moving.tell_progress, kinds)
         moving.tell_moved(out, moved, "is back on its port")
     if as_json:

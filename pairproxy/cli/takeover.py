@@ -56,6 +56,7 @@ def takeover(
         _need_daemon(directory, machine)
         asked = [one for one, plan in zip(shown, plans, strict=True) if plan in wanted]
         moving.agreed(asked, is_agreed=yes, question="Do this?")
+        moving.ask_sudo(asked, machine.runner)
         with stop.on_signals():
             moved = tuple(_take(directory, one, machine, is_now=now) for one in wanted)
         moving.tell_moved(out, moved, "was taken over: pairproxy answers on its port")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from pairproxy.cli.moving import agreed, show_plan, tell_moved, tell_progress, to
+from pairproxy.cli.moving import agreed, ask_sudo, show_plan, tell_moved, tell_progress, to
 
 if TYPE_CHECKING:
     from pairproxy.api.commands import MovedPort
@@ -46,8 +46,7 @@ class ForOneRun:
         wanted = [one for one in shown if one.what in acting.DOES]
         if any(one.needs_root or one.warnings for one in wanted):
             agreed(wanted, is_agreed=is_agreed, question="Do this, and put it back at the end?")
-        if any(one.needs_root for one in wanted):
-            self._machine.runner.do(["true"], needs_root=True)  # sudo asks now, not in the middle of the log
+        ask_sudo(wanted, self._machine.runner)
 
     def stop(self) -> None:
         """End: a takeover that goes on is undone first, with the daemon's help."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -188,9 +189,16 @@ def _hidden(port: int) -> Process:
         return Process(None)
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            if process.uids()[0] == uid and process.name() in ("ollama", *_PUBLISHERS):
+            if process.uids()[0] == uid and (
+                process.name() == "ollama" or _publishes(process.name(), process.cmdline(), port)
+            ):
                 return process_of(process.pid)
     return Process(None, uid=uid, user=_user(uid))
+
+
+def _publishes(name: str, command: list[str], port: int) -> bool:
+    """Whether a process listens on that port for a container."""
+    return name in _PUBLISHERS and any(str(port) in re.split(r"\D+", word) for word in command)
 
 
 def _uid_of(port: int) -> int | None:

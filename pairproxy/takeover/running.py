@@ -135,8 +135,8 @@ class Runner:
     def _with_sudo(self, argv: Sequence[str]) -> list[str]:
         if self.which("sudo") is None:
             raise CommandFailed(
-                f"`{_joined(argv)}` needs root, and there is no sudo here. Run the same command as root, "
-                "with --home set to your own home directory of pairproxy."
+                f"`{_joined(argv)}` needs root, and there is no sudo here. Install sudo, or do as root "
+                "what --dry-run shows, by hand: the daemon follows an engine that has moved."
             )
         return ["sudo", *([] if self._may_ask else ["-n"]), *argv]
 

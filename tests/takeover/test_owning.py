@@ -127,3 +127,55 @@ def test_clients_are_told_but_for_those_left_out() -> None:
             assert clients_of(port, [child.pid]) == ()
         finally:
             child.communicate(b"\n")
+
+
+LISTEN = "import socket, sys; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); print(flush=True); input()"
+
+
+@pytest.mark.parametrize(
+    ("name", "is_beside", "kind"),
+    [
+        ("ollama", False, "other-user"),
+        ("docker-proxy", False, "container"),
+        ("docker-proxy", True, "other-user"),
+    ],
+    ids=["an engine", "a container's listener", "a listener for another port"],
+)
+def test_what_the_kernel_hides_is_found_by_its_user(
+    tmp_path: Path, name: str, kind: OwnerKind, *, is_beside: bool
+) -> None:
+    """Who is not root is not told whose a socket is, but which user's."""
+    if os.getuid() != 0:
+        pytest.skip("to be somebody else needs root")
+    port = free_port()
+    (tmp_path / name).symlink_to(sys.executable)
+    words = [[str(tmp_path / name), "-c", LISTEN, str(port)]]
+    if is_beside:
+        words = [[sys.executable, "-c", LISTEN, str(port)], [*words[0][:-1], str(free_port())]]
+    started = [subprocess.Popen(one, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for one in words]
+    try:
+        for process in started:
+            assert process.stdout is not None
+            process.stdout.readline()
+        assert _as_nobody(port) == (kind, "None" if is_beside else str(started[0].pid))
+    finally:
+        for process in started:
+            process.communicate(b"\n")
+
+
+def _as_nobody(port: int) -> tuple[str, str]:
+    """Kind and pid of the owner, as a user sees them who is not root."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setuid(65534)
+            owner = owner_of(port, NOBODY)
+            os.write(writing, f"{owner.kind} {owner.pid}".encode() if owner else b"none none")
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    kind, _, pid = os.read(reading, 100).decode().partition(" ")
+    os.close(reading)
+    return kind, pid
