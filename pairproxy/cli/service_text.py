@@ -45,6 +45,8 @@ def tell_state(out: "Console", one: "ServiceState") -> None:
     say(out, f"  log       {plain(one.log)}")
     if one.problem:
         say(out, plain(one.problem), style="bold")
+    elif not one.is_running:
+        say(out, "`pairproxy service install` starts it again.")
 
 
 def tell_installed(out: "Console", one: "ServiceState") -> None:

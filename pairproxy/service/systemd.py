@@ -65,6 +65,7 @@ class Systemd:
                 *linger,
                 Write(path, unit, needs_root=self.is_system),
                 self._do("daemon-reload"),
+                *([self._do("reset-failed", UNIT, may_fail=True)] if before is not None else []),
                 self._do("enable", UNIT, undo=() if before is not None else ("disable", UNIT)),
                 self._do("restart", "--no-block", UNIT, undo=("stop", UNIT)),
                 until_it_serves(self.state, self.last_words, wanted.home, self.state().pid),
@@ -94,7 +95,8 @@ class Systemd:
         """Start it. Raises SetupError where there is no such manager."""
         self._refuse_absence()
         serves = until_it_serves(self.state, self.last_words, home, None)
-        return Plan((self._do("restart", "--no-block", UNIT), serves))
+        fresh = self._do("reset-failed", UNIT, may_fail=True)
+        return Plan((fresh, self._do("restart", "--no-block", UNIT), serves))
 
     def state(self) -> ServiceState:
         """What systemd says of it; where there is no such manager, it is not installed."""

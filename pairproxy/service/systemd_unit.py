@@ -13,6 +13,9 @@ DIRECTORIES = "# Directories made for it: "
 
 STOP_S = DRAIN_S + 15  # what runs may end, and goodbyes are said
 HUNG_S = 60  # without a sign of life of the loop; a machine that swaps for a model is silent for ten
+# More starts than that end the attempts: a daemon of ours takes longer to fail, what is left of an uninstalled
+# one (no such program, no such module) does not.
+LIMIT_S, LIMIT_STARTS = 10, 20
 START_S = 600  # the first start of an embedded engine fetches its model
 
 # Works in a person's own manager without privileges: all of it is done by seccomp. What needs mounts of its
@@ -72,7 +75,8 @@ def text(
 [Unit]
 Description=pairproxy: LLM requests spread over paired machines
 After={"network-online.target " if is_system else ""}ollama.service
-{"Wants=network-online.target" + chr(10) if is_system else ""}StartLimitIntervalSec=0
+{"Wants=network-online.target" + chr(10) if is_system else ""}StartLimitIntervalSec={LIMIT_S}
+StartLimitBurst={LIMIT_STARTS}
 
 [Service]
 Type=notify

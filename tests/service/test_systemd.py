@@ -196,6 +196,20 @@ def test_one_that_fails_later_says_why_and_comes_back(person: Person) -> None:
     until(lambda: person.status()["is_running"], "it runs again")
 
 
+def test_what_is_left_of_an_uninstalled_one_gives_up(person: Person) -> None:
+    """The program is gone: systemd stops trying within seconds, and installing again mends it."""
+    lab = person.lab
+    person.pairproxy("service", "install", "--yes")
+    unit = (lab.root / str(lab.home / USER_UNIT).lstrip("/")).read_text()
+    lab.write(lab.home / USER_UNIT, unit.replace("-m pairproxy", "-m no_such_module"), user=lab.person)
+    person.systemctl("daemon-reload")
+    person.systemctl("restart", "--no-block", UNIT)
+    until(lambda: str(person.status()["state"]).startswith("failed"), "it gave up")
+    assert "Its log says why" in str(person.status()["problem"])
+    person.pairproxy("service", "install", "--yes")
+    assert person.status()["is_running"]
+
+
 def test_a_hung_daemon_is_started_again(person: Person) -> None:
     """The loop gives no sign of life: systemd ends it and starts another one; the port stays."""
     lab = person.lab
