@@ -81,6 +81,7 @@ class Offering:
         self._battery_s = battery_s
         self._drained: Drained | None = None
         self._battery: bool | None = None
+        self._battery_due_at = 0.0  # of the loop's clock
         self._presence: Presence | None = None
         self._was_at_work = True
         self._unknown: tuple[str, ...] = ()
@@ -164,7 +165,9 @@ class Offering:
     async def _look(self) -> float | None:
         """Read what the decision depends on; seconds until the next time, None: nothing does."""
         await self._end_drain()
-        if self._battery is not None:
+        now = asyncio.get_running_loop().time()
+        if self._battery is not None and now >= self._battery_due_at:
+            self._battery_due_at = now + self._battery_s
             self._battery = await asyncio.to_thread(self._machine.on_battery)
         is_plugged = self._battery is not True or self._settings.on_battery
         if self._drained is None and self._settings.share == "idle" and is_plugged:
