@@ -13,8 +13,8 @@ DIRECTORIES = "# Directories made for it: "
 
 STOP_S = DRAIN_S + 15  # what runs may end, and goodbyes are said
 HUNG_S = 60  # without a sign of life of the loop; a machine that swaps for a model is silent for ten
-# More starts than that end the attempts: a daemon of ours takes longer to fail, what is left of an uninstalled
-# one (no such program, no such module) does not.
+# More starts than that end the attempts: a daemon of ours takes longer to fail, what is left of an
+# uninstalled one (no such program, no such module) does not.
 LIMIT_S, LIMIT_STARTS = 10, 20
 START_S = 600  # the first start of an embedded engine fetches its model
 
@@ -51,6 +51,33 @@ ProtectKernelTunables=yes
 ProtectSystem=strict
 """
 
+_UNIT = f"""\
+{{comments}}
+[Unit]
+Description=pairproxy: LLM requests spread over paired machines
+After={{network}}ollama.service
+{{wants}}StartLimitIntervalSec={LIMIT_S}
+StartLimitBurst={LIMIT_STARTS}
+
+[Service]
+Type=notify
+NotifyAccess=main
+SyslogIdentifier=pairproxy
+{{user}}{{cache}}ExecStart={{up}}
+ExecReload={{reload}}
+Restart=on-failure
+RestartSec=200ms
+TimeoutStartSec={START_S}
+TimeoutStopSec={STOP_S:.0f}
+WatchdogSec={HUNG_S}
+KillMode=mixed
+OOMPolicy=continue
+FileDescriptorStoreMax=16
+{_FILTERS}{{walls}}
+[Install]
+WantedBy={{wanted_by}}
+"""
+
 
 def text(
     wanted: Wanted,
@@ -65,37 +92,21 @@ def text(
     ``cache``: where it keeps models, if not where it usually does. Raises SetupError for a path that no unit
     can hold.
     """
-    walls = f"{_WALLS}ReadWritePaths={' '.join(_path(one) for one in writable)}\n" if is_system else ""
-    user = f"User={wanted.user}\n" if is_system else ""
-    user += f"Environment={_word(f'PAIRPROXY_CACHE={cache}', '')}\n" if cache is not None else ""
-    return f"""\
-# {MARK}
-# {HOME}{wanted.home}
-{"".join(f"{note}{chr(10)}" for note in notes)}
-[Unit]
-Description=pairproxy: LLM requests spread over paired machines
-After={"network-online.target " if is_system else ""}ollama.service
-{"Wants=network-online.target" + chr(10) if is_system else ""}StartLimitIntervalSec={LIMIT_S}
-StartLimitBurst={LIMIT_STARTS}
-
-[Service]
-Type=notify
-NotifyAccess=main
-SyslogIdentifier=pairproxy
-{user}ExecStart={_line(wanted.up)}
-ExecReload={_line(wanted.reload)}
-Restart=on-failure
-RestartSec=200ms
-TimeoutStartSec={START_S}
-TimeoutStopSec={STOP_S:.0f}
-WatchdogSec={HUNG_S}
-KillMode=mixed
-OOMPolicy=continue
-FileDescriptorStoreMax=16
-{_FILTERS}{walls}
-[Install]
-WantedBy={"multi-user.target" if is_system else "default.target"}
-"""
+    own = {"network": "", "user": "", "walls": "", "wanted_by": "default.target"}
+    system = {
+        "network": "network-online.target ",
+        "user": f"User={wanted.user}\n",
+        "walls": f"{_WALLS}ReadWritePaths={' '.join(_path(one) for one in writable)}\n",
+        "wanted_by": "multi-user.target",
+    }
+    return _UNIT.format(
+        comments="".join(f"{line}\n" for line in (f"# {MARK}", f"# {HOME}{wanted.home}", *notes)),
+        wants="Wants=network-online.target\n" if is_system else "",
+        cache=f"Environment={_word(f'PAIRPROXY_CACHE={cache}', '')}\n" if cache is not None else "",
+        up=_line(wanted.up),
+        reload=_line(wanted.reload),
+        **(system if is_system else own),
+    )
 
 
 def lingers(unit: str) -> bool:
