@@ -129,7 +129,12 @@ def test_clients_are_told_but_for_those_left_out() -> None:
             child.communicate(b"\n")
 
 
-LISTEN = "import socket, sys; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); print(flush=True); input()"
+LISTEN = """
+import socket, sys
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print(flush=True)
+input()
+"""
 
 
 @pytest.mark.parametrize(
