@@ -6,6 +6,7 @@ from pairproxy.api.diagnosis import Finding
 from pairproxy.doctor.facts import Facts, SeenEngine, Unknown
 from pairproxy.doctor.holes import UPDATE, holes_of
 from pairproxy.doctor.probes.listening import outside
+from pairproxy.engines.ports import STANDS_FOR_OLLAMA
 
 NAMES = {"ollama": "Ollama", "lmstudio": "LM Studio", "llamacpp": "llama-server", "openai": "the engine"}
 _START = {
@@ -38,8 +39,10 @@ def answer(facts: Facts) -> Iterator[Finding]:
                 _START.get(one.kind, "Start it, or take its [[engines]] entry out of config.toml."),
                 one.id,
             )
-    own = facts.own
-    has_own = own is not None and any(engine.kind in ("embedded", "paced") for engine in own.engines)
+    kinds = {engine.kind for engine in (facts.own.engines if facts.own is not None else ())}
+    if not isinstance(facts.settings, Unknown):
+        kinds |= {entry.kind for entry in facts.settings.engines}
+    has_own = not kinds.isdisjoint(STANDS_FOR_OLLAMA)  # those are ours, and live in the daemon
     if not found and not has_own and not isinstance(facts.engines, Unknown):
         yield Finding(
             "no-engine",

@@ -1,4 +1,5 @@
 from pairproxy.api.diagnosis import Measured
+from pairproxy.config import EngineSettings, Settings
 from pairproxy.doctor.facts import Listener, Unknown
 from tests.support.diagnosed import ENGINE, engine, facts, found, told
 
@@ -7,6 +8,8 @@ def test_an_engine_that_is_down_and_a_machine_without_any() -> None:
     """The first is a problem, the second a note."""
     assert found(engines=(engine(is_up=False),)) == ["engine-silent"]
     assert found(engines=()) == ["no-engine"]
+    ours = Settings(engines=(EngineSettings(kind="embedded"),))
+    assert found(engines=(), settings=ours) == []
 
 
 def test_a_version_with_a_hole_names_the_hole_and_the_one_that_mends_all() -> None:
