@@ -1,13 +1,10 @@
-from dataclasses import replace
-
 import pytest
 
 from pairproxy.admin.view import View
-from pairproxy.api.offering import OfferStatus
 from pairproxy.core.accounting.ledger import Ledger
 from pairproxy.core.accounting.throughput import Throughput
 from pairproxy.core.commands import Command
-from pairproxy.core.events import DrainStarted, EngineLost, EngineReported, Event, OfferChanged
+from pairproxy.core.events import DrainStarted, EngineLost, EngineReported, Event
 from pairproxy.core.models import ModelName, NodeId
 from pairproxy.peers.book import PeerBook
 from pairproxy.security.identity import Identity
@@ -298,19 +295,3 @@ def test_slots_that_are_kept_free_beside_foreign_work_are_told(book: PeerBook) -
     told.at = 12.0
     (engine,) = told.view.status()().nodes[0].engines
     assert (engine.slots, engine.foreign) == (2, 1)
-
-
-def test_what_is_withheld_is_told_with_its_reason(book: PeerBook, other: Identity) -> None:
-    """Of a peer as it said it; of this node as whoever decides says it."""
-    told = Recorded(book)
-    told.hears(replace(document(other.device_id, draining=True), withheld="battery"))
-    told.tell(OfferChanged(told.at, "drained"))
-    told.view.offer = lambda: OfferStatus(withheld="drained", why="It is drained.")
-    status = told.view.status()()
-    assert status.offer.withheld == "drained"
-    assert [(one.withheld, one.withheld_why) for one in status.nodes] == [
-        ("drained", "It is drained."),
-        ("battery", "it runs on battery"),
-    ]
-    told.hears(replace(document(other.device_id, draining=True, sequence=2), withheld="moving-house"))
-    assert "does not know" in told.view.status()().nodes[1].withheld_why
