@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pairproxy.api.diagnosis import Diagnosis, Finding
+    from pairproxy.doctor.examining import Examined
+    from pairproxy.doctor.probes.scene import Scene
 
 STYLES = {"problem": "bold red", "warning": "yellow", "note": ""}
 
@@ -53,12 +55,16 @@ def doctor(
     else:
         _show(console(), found.diagnosis)
     if bundle is not None:
-        from pairproxy.doctor.bundle import write
-
-        written = write(bundle, scene, found)
-        say(out, f"{bundle} holds {', '.join(written.files)}. {written.replaced}")
+        _write(out, bundle, scene, found)
     if not found.diagnosis.is_ok:
         raise typer.Exit(1)
+
+
+def _write(out: "Console", bundle: Path, scene: "Scene", found: "Examined") -> None:
+    from pairproxy.doctor.bundle import write
+
+    written = write(bundle, scene, found)
+    say(out, f"{bundle} holds {', '.join(written.files)}. {written.replaced}")
 
 
 def _show(out: "Console", diagnosis: "Diagnosis") -> None:
