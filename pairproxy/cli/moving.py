@@ -14,7 +14,7 @@ from pairproxy.cli.printing import console, say
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pairproxy.api.commands import MovedPort, PlannedPort
+    from pairproxy.api.commands import MovedPort, PlannedPort, Release, Takeover
     from pairproxy.config import Settings
     from pairproxy.takeover.running import Runner
 
@@ -106,6 +106,13 @@ def tell_moved(out: "Console", moved: Sequence["MovedPort"], done: str) -> None:
 def tell_progress(line: str) -> None:
     """One step, on standard error: standard output has what came of it."""
     typer.echo(f"  {plain(line)}", err=True)
+
+
+def print_json(document: "Takeover | Release") -> None:
+    """The one document of --json."""
+    import msgspec
+
+    typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
 
 
 def settings_of(home: Path) -> "Settings":

@@ -42,9 +42,6 @@ def release(
         moved = acting.release_all(directory, machine, moving.tell_progress, kinds)
         moving.tell_moved(out, moved, "is back on its port")
     if as_json:
-        import msgspec
-
-        document = Release(dry_run, shown, moved)
-        typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+        moving.print_json(Release(dry_run, shown, moved))
     if any(one.problem is not None for one in moved):
         raise typer.Exit(1)

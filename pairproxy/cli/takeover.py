@@ -21,13 +21,9 @@ NO_DAEMON = (
 
 
 def takeover(
-    kind: OfKind = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    now: Now = False,
-    home: Home = None,
-    as_json: Json = False,
-) -> None:
+    kind: OfKind = None, dry_run: DryRun = False, yes: Yes = False, now: Now = False,
+    home: Home = None, as_json: Json = False,
+) -> None:  # fmt: skip
     """Move Ollama or LM Studio to a private port of this machine, and have pairproxy answer on the usual one.
 
     Programs keep pointing at localhost. Everything that is changed is shown first and written to an undo
@@ -51,32 +47,36 @@ def takeover(
     out = moving.to(is_stderr=as_json)
     moving.show_plan(out, shown)
     moved: tuple[MovedPort, ...] = ()
-    wanted = [one for one in plans if one.what in acting.DOES]
-    if wanted and not dry_run:
-        _need_daemon(directory, machine)
-        asked = [one for one, plan in zip(shown, plans, strict=True) if plan in wanted]
+    asked = [one for one in shown if one.what in acting.DOES]
+    if asked and not dry_run:
         moving.agreed(asked, is_agreed=yes, question="Do this?")
+        _need_daemon(directory, machine)
         moving.ask_sudo(asked, machine.runner)
         with stop.on_signals():
-            moved = tuple(_take(directory, one, machine, is_now=now) for one in wanted)
+            moved = _take(directory, plans, machine, is_now=now)
         moving.tell_moved(out, moved, "was taken over: pairproxy answers on its port")
     if as_json:
-        import msgspec
-
-        document = Takeover(dry_run, shown, moved)
-        typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+        moving.print_json(Takeover(dry_run, shown, moved))
     if _has_failed(plans, moved):
         raise typer.Exit(1)
 
 
-def _take(home: Path, one: "Planned", machine: "Machine", *, is_now: bool) -> "MovedPort":
+def _take(
+    home: Path, plans: "tuple[Planned, ...]", machine: "Machine", *, is_now: bool
+) -> "tuple[MovedPort, ...]":
     from pairproxy.api.commands import MovedPort
     from pairproxy.cli.moving import tell_progress
-    from pairproxy.takeover.acting import take_one
+    from pairproxy.takeover.acting import DOES, take_one
 
-    if machine.is_stopped():
-        return MovedPort(one.pair.kind, "Stopped before anything was changed.")
-    return take_one(home, one, machine, tell_progress, is_now=is_now)
+    moved: list[MovedPort] = []
+    for one in plans:
+        if one.what not in DOES:
+            continue
+        if machine.is_stopped():
+            moved.append(MovedPort(one.pair.kind, "Stopped before anything was changed."))
+        else:
+            moved.append(take_one(home, one, machine, tell_progress, is_now=is_now))
+    return tuple(moved)
 
 
 def _need_daemon(home: Path, machine: "Machine") -> None:

@@ -59,7 +59,7 @@ def until_taken(home: Path) -> None:
     until(is_taken, "the port is taken over")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_when_it_ends_the_engine_is_back_on_its_port(
     box: StandInMachine, home: Path, number: signal.Signals
 ) -> None:

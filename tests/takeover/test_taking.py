@@ -132,7 +132,7 @@ def test_whoever_asks_for_the_end_gets_it_undone(taking: Taking) -> None:
     taking.check_free(tree)
 
 
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", [HOW[0], *(pytest.param(how, marks=pytest.mark.slow) for how in HOW[1:])])
 def test_a_restart_that_fails_is_undone(taking: Taking, how: str) -> None:
     """The step at which the engine may be down."""
     tree = taking.box.tree()
@@ -171,6 +171,7 @@ def test_whatever_fails_somebody_answers_and_the_undo_is_exact(taking: Taking, h
     assert not has_failed
 
 
+@pytest.mark.slow
 def test_an_undo_that_fails_stays_in_the_record(taking: Taking) -> None:
     """The daemon has the port as long as the engine is away; a later release does the rest."""
     tree = taking.box.tree()
