@@ -79,7 +79,9 @@ def may_be_skipped(environment: Mapping[str, str]) -> bool:
     return environment.get("CI") != "true" or _refused() is not None
 
 
+@cache
 def _refused() -> str | None:
+    """What no package can mend: the system, the user, the kernel or the container around all of it."""
     if sys.platform != "linux":
         return "a systemd of our own needs Linux"
     if os.geteuid() != 0:
@@ -88,6 +90,15 @@ def _refused() -> str | None:
     absent = [one for one in ("overlay", "cgroup2") if one not in known]
     if absent:
         return f"this kernel ({platform.release()}) has no {' and no '.join(absent)}"
+    if shutil.which("unshare") is None:
+        return None  # a package is missing
+    with tempfile.TemporaryDirectory() as place:
+        probe = 'mount -t cgroup2 none "$1" && mkdir "$1/pairproxy-probe" && rmdir "$1/pairproxy-probe"'
+        spaces = ["--mount", "--pid", "--fork", "--uts", "--ipc", "--net"]
+        line = ["unshare", *spaces, "sh", "-c", probe, "sh", place]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=RUN_S)
+    if done.returncode:
+        return f"root may make no namespaces and control groups here ({done.stderr.strip()})"
     return None
 
 
