@@ -114,10 +114,12 @@ def test_taken_over_updated_and_released(machine: Machine) -> None:
 
 
 def test_released_with_the_service_gone(machine: Machine) -> None:
-    """Uninstalled first, in the wrong order."""
+    """Ended first, in the wrong order; before, a takeover starts a service that does not run."""
     person = machine.person
     person.pairproxy("service", "install", "--yes")
-    person.pairproxy("takeover", "--yes")
+    person.systemctl("stop", "pairproxy")
+    assert "it is started" in person.pairproxy("takeover", "--yes").stderr
+    assert "fake:1b" in machine.ask(USUAL, "/api/tags")
     person.systemctl("stop", "pairproxy")
     assert machine.ask(USUAL, "/") == ""
     person.pairproxy("release", "--yes")
