@@ -81,6 +81,14 @@ class Connection(web.RequestHandler):
         early, self._message_tail = self._message_tail, b""
         return self.transport, early, self._has_ended
 
+    def part(self) -> None:
+        """End after what is under way; one that brought no request yet may bring it, for a client is waiting.
+
+        Told to close before its first request, aiohttp would read no more and leave it open.
+        """
+        if self._request_count:
+            self.close()
+
     def give_way(self) -> bool:
         """Close at once if nothing is under way; False: a request is, or a reply is not on the wire yet."""
         transport = self.transport

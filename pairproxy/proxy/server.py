@@ -110,6 +110,7 @@ class Port:
         )
         self._listening: list[asyncio.Task[None]] = []
         self._sockets: list[socket.socket] = []
+        self._is_parted = False  # each connection ends with the request that it has
         self._most_handshakes = limits.unauthenticated_connections
         self._handshakes: dict[asyncio.Task[None], str] = {}  # the caller's address; oldest first
         self._beginnings: set[asyncio.Task[None]] = set()  # of connections without TLS
@@ -125,6 +126,7 @@ class Port:
         task = asyncio.get_running_loop().create_task(self._accept(sock, tls), name="port")
         task.add_done_callback(lambda _: sock.close())
         self._listening.append(task)
+        self._is_parted = False
         self._sockets.append(sock)
 
     def close(self) -> None:
@@ -145,8 +147,10 @@ class Port:
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
         await asyncio.gather(*listening, return_exceptions=True)
+        self._is_parted = True
         for connection in tuple(self._server.connections):
-            connection.close()
+            if isinstance(connection, Connection):
+                connection.part()
 
     def refuse_a_crowd(self, request: web.BaseRequest) -> None:
         """Raise QueueFull where this connection is one too many, or descriptors are left to others only."""
@@ -230,6 +234,8 @@ class Port:
             if isinstance(connection, Connection):
                 connection.is_answering = False
                 self._room.rest(connection)
+                if self._is_parted:
+                    connection.part()
             self._handling -= 1
             if not self._handling:
                 self._idle.set()
