@@ -84,9 +84,12 @@ class Connection(web.RequestHandler):
     def part(self) -> None:
         """End after what is under way; one that brought no request yet may bring it, for a client is waiting.
 
-        Told to close before its first request, aiohttp would read no more and leave it open.
+        aiohttp's own close() leaves an idle connection open and reads no more from it.
         """
-        if self._request_count:
+        is_idle = not self._messages and self._current_request is None and not self.is_answering
+        if self._request_count and is_idle:
+            self.force_close()
+        elif self._request_count:
             self.close()
 
     def give_way(self) -> bool:

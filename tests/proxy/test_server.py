@@ -247,3 +247,26 @@ def test_who_comes_while_a_port_closes_is_not_lost(loop_factory: LoopFactory) ->
                 return was_taken
 
     assert {run_async(main(turns), loop_factory=loop_factory) for turns in range(12)} == {False, True}
+
+
+def test_a_port_that_parts_answers_who_is_there_once_and_then_ends() -> None:
+    """One that came and had asked nothing yet is answered; one that is idle ends now; nobody is let in."""
+
+    async def main() -> None:
+        async with (
+            node_before(echo) as (node, _),
+            await RawClient.open(node.port) as fresh,
+            await RawClient.open(node.port) as idle,
+        ):
+            assert (await idle.ask(request(TAGS, None))).status == 200
+            await eventually(lambda: node.client_port.connections == 2)
+            await node.client_port.part()
+            with pytest.raises(ConnectionRefusedError):
+                await RawClient.open(node.port)
+            async with asyncio.timeout(5):
+                assert await idle.reader.read() == b"", "it was told at once"
+            assert (await fresh.ask(request(TAGS, None))).status == 200
+            async with asyncio.timeout(5):
+                assert await fresh.reader.read() == b"", "and once only"
+
+    run_async(main())
