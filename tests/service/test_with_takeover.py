@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.doctor.test_on_systemd import found
 from tests.service.test_systemd import TREES, UNIT
 from tests.support.systemd_lab import SystemdLab
 from tests.takeover.test_live_systemd import MOVED, USUAL, Machine
@@ -41,3 +42,16 @@ def test_takeover_starts_a_service_that_was_stopped(systemd_lab: SystemdLab) -> 
     assert "the service was installed and did not run: it is started" in done.stderr
     assert machine.ask(MOVED, "/") == "Ollama is running"
     assert person.status()["is_running"]
+
+
+@pytest.mark.parametrize("is_user", [False, True], ids=["system", "user"])
+def test_doctor_has_nothing_to_mend_of_a_machine_that_is_set_up(systemd_lab: SystemdLab, is_user: bool) -> None:
+    """Service, takeover, usual ports: silent while all of it is there, and after the release a port that is held."""
+    machine = Machine(systemd_lab, is_user=is_user)
+    machine.until_at(USUAL)
+    person = machine.person
+    person.pairproxy("service", "install", "--yes")
+    person.pairproxy("takeover", "--yes")
+    assert found(person) == []
+    person.pairproxy("release", "--yes")
+    assert found(person) == ["port-held"]
