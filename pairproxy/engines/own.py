@@ -166,11 +166,7 @@ class OwnEngines:
                 self._tell(report, tell, now)
 
         def lost(engine: EngineId) -> None:
-            _log.warning("engine %s no longer answers", engine)
-            self._latest.pop(engine, None)
-            if engine in self._measuring:
-                self._measuring[engine] = None
-            self._verifying.forget(engine)
+            self._forget(engine)
             tell(EngineLost(now(), engine))
 
         spawn("verifying", self._keep_verifying(tell, now))
@@ -179,6 +175,13 @@ class OwnEngines:
         for engine in self.engines:
             if isinstance(engine, EmbeddedEngine):
                 spawn(f"engine {engine.id}", engine.run())
+
+    def _forget(self, engine: EngineId) -> None:
+        _log.warning("engine %s no longer answers", engine)
+        self._latest.pop(engine, None)
+        if engine in self._measuring:
+            self._measuring[engine] = None
+        self._verifying.forget(engine)
 
     def _absent(self, engine: EngineId) -> None:
         if isinstance(self._engines[engine], SoughtEngine):  # whether there is one, nobody said

@@ -73,6 +73,8 @@ class _Server(web.Server):
 class Port:
     """One listening port and its connections."""
 
+    _is_parted = False  # True: each connection ends with the request that it has
+
     def __init__(
         self,
         handler: Handler,
@@ -110,7 +112,6 @@ class Port:
         )
         self._listening: list[asyncio.Task[None]] = []
         self._sockets: list[socket.socket] = []
-        self._is_parted = False  # each connection ends with the request that it has
         self._most_handshakes = limits.unauthenticated_connections
         self._handshakes: dict[asyncio.Task[None], str] = {}  # the caller's address; oldest first
         self._beginnings: set[asyncio.Task[None]] = set()  # of connections without TLS
@@ -265,9 +266,9 @@ async def accepted(sock: socket.socket) -> tuple[socket.socket, Any]:
 
 
 async def _readable(loop: asyncio.AbstractEventLoop, descriptor: int) -> None:
-    readable = loop.create_future()
-    loop.add_reader(descriptor, lambda: readable.done() or readable.set_result(None))
+    readable = asyncio.Event()
+    loop.add_reader(descriptor, readable.set)
     try:
-        await readable
+        await readable.wait()
     finally:
         loop.remove_reader(descriptor)
