@@ -23,10 +23,17 @@ def status(
 
     Examples: `pairproxy status`, `pairproxy status --watch`, `pairproxy status --json`.
     """
-    from pairproxy.api.client import get_status
+    from pairproxy.api.client import NoDaemon, get_status
 
     home = home_or_default(home)
-    found = get_status(home)
+    try:
+        found = get_status(home)
+    except NoDaemon:
+        if (home / "takeover.json").exists():  # else what reads it need not be loaded: that takes longer
+            from pairproxy.cli.up_takeover import say_where_engines_are
+
+            say_where_engines_are(home)
+        raise
     if watch:
         _watch(home, found, as_json)
     elif as_json:

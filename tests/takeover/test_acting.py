@@ -75,6 +75,10 @@ def test_with_the_daemon_gone_it_is_released_all_the_same(box: StandInMachine, n
     assert node.stop() == 0
     assert f"Ollama stays at its private port {box.moved}" in node.log
     assert not answers("ollama", box.usual)
+    asked = command(box, node.home, "status")
+    assert asked.returncode == 3
+    assert f"Ollama stays at its private port {box.moved}" in asked.stderr
+    assert "`pairproxy release` puts it back" in asked.stderr
     done = command(box, node.home, "release", "--yes")
     assert done.returncode == 0, done.stderr
     assert answers("ollama", box.usual)
