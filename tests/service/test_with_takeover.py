@@ -45,8 +45,8 @@ def test_takeover_starts_a_service_that_was_stopped(systemd_lab: SystemdLab) -> 
 
 
 @pytest.mark.parametrize("is_user", [False, True], ids=["system", "user"])
-def test_doctor_has_nothing_to_mend_of_a_machine_that_is_set_up(systemd_lab: SystemdLab, is_user: bool) -> None:
-    """Service, takeover, usual ports: silent while all of it is there, and after the release a port that is held."""
+def test_doctor_is_silent_where_all_is_set_up(systemd_lab: SystemdLab, is_user: bool) -> None:
+    """Service, takeover, usual ports; after the release the engine has its port, which is told."""
     machine = Machine(systemd_lab, is_user=is_user)
     machine.until_at(USUAL)
     person = machine.person
