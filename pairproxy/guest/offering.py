@@ -88,6 +88,7 @@ class Offering:
         self._withheld, self._why = "", ""
         self._since_unix: float | None = None
         self._changed = asyncio.Event()
+        self._keeping = asyncio.Lock()
 
     # --- what is asked, and wanted ----------------------------------------------------------------------
 
@@ -135,9 +136,14 @@ class Offering:
         self._decide()  # a person need not wait for the disk
         self._changed.set()
         try:
-            await asyncio.to_thread(drained.keep, self._home, self._drained)
+            await self._keep()
         except StoreError as error:
             raise StoreError(f"It is so now, but will not be after a restart. {error.sentence}") from None
+
+    async def _keep(self) -> None:
+        """Write down what holds now; one at a time, so that an old wish never overwrites a newer one."""
+        async with self._keeping:
+            await asyncio.to_thread(drained.keep, self._home, self._drained)
 
     # --- its life ---------------------------------------------------------------------------------------
 
@@ -195,7 +201,7 @@ class Offering:
             return
         self._drained = None
         try:
-            await asyncio.to_thread(drained.keep, self._home, None)
+            await self._keep()
         except StoreError as error:  # read again at a start, it is over then as well
             _log.warning("%s", error.sentence)
 

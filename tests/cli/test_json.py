@@ -14,9 +14,11 @@ import pytest
 from pairproxy.api.openapi import ENDPOINTS, JSON, STREAM, build
 from pairproxy.api.printed import PRINTED
 from pairproxy.security.identity import load_or_create
+from pairproxy.service.wanted import MARK
 from tests.cli.test_trusting import befriend
 from tests.support.command import here, pairproxy
 from tests.support.daemons import Node
+from tests.support.stand_in_machine import StandInMachine
 
 DOCUMENT = build()
 
@@ -41,6 +43,8 @@ ASKED: dict[str, list[list[str]]] = {
     "whatif": [[], ["--add", "box=4:2000:50"]],
     "peers": [[]],
     "reload": [[]],
+    "drain": [["--for", "1s"]],
+    "resume": [[]],
     "bench": [["--levers", "--rounds", "1"]],
 }
 """Commands that a running daemon can be asked, and how."""
@@ -53,6 +57,11 @@ ELSEWHERE = {
     "config check",
     "config path",
     "replicate",
+    "release",
+    "takeover",
+    "service install",
+    "service status",
+    "service uninstall",
     "rights",
     "forget",
     "demo",
@@ -110,6 +119,31 @@ def test_keys_and_settings_are_published_too(home: Path, line: str) -> None:
     words = line.split()
     done = here(*words, "--home", home, "--json")
     assert printed(" ".join(words[:2]), done.stdout) == []
+
+
+def test_taking_over_and_the_service_are_published_too(home: Path, tmp_path: Path) -> None:
+    """What is planned, what is done, and that nothing is there: on machines that are none of ours."""
+    with StandInMachine(tmp_path / "box") as machine:
+        machine.start()
+        (home / "config.toml").write_text(machine.config())
+        done = here("takeover", "--dry-run", "--json", "--home", home, **machine.environment())
+        assert printed("takeover", done.stdout) == []
+        done = here("release", "--yes", "--json", "--home", home, **machine.environment())
+        assert printed("release", done.stdout) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks systemd's way of being a service")
+def test_a_service_is_published_too(home: Path, tmp_path: Path) -> None:
+    """Planned, installed but not running, and not there; of a systemctl that knows of no unit."""
+    (tmp_path / "systemctl").write_text("#!/bin/sh\necho Version=252\n")
+    (tmp_path / "systemctl").chmod(0o755)
+    alone = {"HOME": str(tmp_path), "PATH": str(tmp_path), "XDG_CONFIG_HOME": "", "SUDO_USER": ""}
+    unit = tmp_path / ".config" / "systemd" / "user" / "pairproxy.service"
+    for words in ("status", "install --dry-run", "status", "uninstall --dry-run"):
+        done = here("service", *words.split(), "--json", "--home", home, **alone)
+        assert printed(f"service {words.split()[0]}", done.stdout) == [], done.stderr
+        unit.parent.mkdir(parents=True, exist_ok=True)
+        unit.write_text(f"# {MARK}\n# Home: {home}\n")
 
 
 @pytest.mark.parametrize("path", [one.path for one in ENDPOINTS if one.media == JSON and not one.is_change])
