@@ -133,6 +133,14 @@ def test_what_a_reload_puts_in_force_is_told() -> None:
     assert told == set(re.findall("`[a-z_.]+`", text)) - {"`routing`", "`limits`"}
 
 
+def test_every_page_is_in_the_tree_of_the_architecture_and_in_the_readme() -> None:
+    """A page that nothing names is found by nobody."""
+    pages = [path.stem for path in project_files("docs/*.md")]
+    tree = read(ROOT / "docs" / "architecture.md").partition("    docs/ ")[2].partition("\n\n")[0]
+    assert re.findall(r"[a-z-]+", tree) == sorted(pages)
+    assert not [page for page in pages if f"](docs/{page}.md" not in read(ROOT / "README.md")]
+
+
 def test_every_relative_link_leads_somewhere() -> None:
     """A link to a file of the project, or to a heading in one, resolves."""
     broken = []

@@ -1,6 +1,6 @@
 """Versions of engines with holes that are public: which, and what somebody can do by them.
 
-Source: the CVE records, as docs/security.md lists them. Only what an engine tells of its version is compared.
+Source: the CVE records; docs/doctor.md lists them. Only what an engine tells of its version is compared.
 """
 
 import re

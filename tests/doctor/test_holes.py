@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import pytest
 
 from pairproxy.doctor.holes import HOLES, UPDATE, holes_of
@@ -34,3 +37,12 @@ def test_each_hole_ends_after_it_begins_and_can_be_mended() -> None:
         assert hole in holes_of(hole.kind, hole.since or "0.0.1")
         assert hole not in holes_of(hole.kind, hole.mended)
         assert hole.kind in UPDATE
+
+
+def test_every_hole_stands_in_the_documentation() -> None:
+    """docs/doctor.md has each with its range, in this order, and no other."""
+    page = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text()
+    told = re.findall(
+        r"^\| \w+ \| (?:from ([0-9.]+) to )?before ([0-9.]+) \| (CVE-[0-9-]+) \|", page, re.MULTILINE
+    )
+    assert told == [(hole.since, hole.mended, hole.cve) for hole in HOLES]
