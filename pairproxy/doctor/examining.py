@@ -108,7 +108,7 @@ def gather(scene: Scene) -> Facts:
                 scene, _peer_port(told), is_discovering=_discovers(settings)
             ),
             "machine": machine.machine,
-            "process": lambda: asking.process_of(told.file),
+            "process": lambda: asking.process_of(scene.home, told.file),
             "moved": lambda: installing.moved(scene.home),
             "services": lambda: installing.services(scene),
         },

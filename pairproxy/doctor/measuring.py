@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pairproxy.api.diagnosis import Measured
 from pairproxy.config import Limits
-from pairproxy.core.errors import UpstreamError
+from pairproxy.core.errors import BrokenReply, UpstreamError
 from pairproxy.doctor.facts import Facts, SeenEngine, Unknown
 from pairproxy.upstreams import Outgoing, Upstream
 
@@ -96,6 +96,8 @@ async def _ask(upstream: Upstream, model: str, began_at: float) -> Seen:
     reply = await upstream.send(Outgoing("POST", "/v1/chat/completions", fields, body))
     first_s: float | None = None
     try:
+        if reply.status != 200:  # what it refuses it did not compute
+            raise BrokenReply(f"it answered {reply.status}")
         async for _ in reply.lines(LINE_BYTES):
             if first_s is None:
                 first_s = time.monotonic() - began_at

@@ -50,3 +50,11 @@ def test_an_engine_that_breaks_off_is_not_measured() -> None:
     with in_thread(scripts.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nx", then="close")) as broken:
         told = measured(facts(engines=(engine(port=broken.port),)))
     assert told == Unknown("the engine did not answer all requests of the measurement")
+
+
+def test_what_an_engine_refuses_it_did_not_compute() -> None:
+    """One that is full says so at once: that would look like many at once."""
+    full = scripts.raw(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n", then="close")
+    with in_thread(full) as refusing:
+        told = measured(facts(engines=(engine(port=refusing.port),)))
+    assert told == Unknown("the engine did not answer all requests of the measurement")

@@ -33,9 +33,10 @@ def runs(facts: Facts) -> Iterator[Finding]:
             "Start one with `pairproxy up`, or for good with `pairproxy service install`.",
         )
     elif isinstance(facts.status, Unknown):
-        is_alive = isinstance(facts.process, Process) and facts.process.is_alive
-        what = "hangs or is of another version" if is_alive else "was killed or crashed"
-        stop = f"Stop it (`kill {facts.daemon.pid}`) and start" if is_alive else "Start"
+        is_gone = isinstance(facts.process, Process) and not facts.process.is_alive
+        what = "was killed or crashed" if is_gone else "hangs or is of another version"
+        end = "taskkill /F /PID" if facts.machine.system == "win32" else "kill"
+        stop = "Start" if is_gone else f"Stop it (`{end} {facts.daemon.pid}`) and start"
         yield Finding(
             "daemon-silent",
             "problem",

@@ -1,7 +1,7 @@
 """Peers: reached from here, reached by them, of one mind about the time and the version."""
 
 from collections.abc import Iterator
-from statistics import median
+from statistics import median_high, median_low
 
 from pairproxy import __version__
 from pairproxy.api.diagnosis import Finding
@@ -91,13 +91,20 @@ def agree_on_the_time(facts: Facts) -> Iterator[Finding]:
     known = {name: ahead_s for name, ahead_s in off.items() if ahead_s is not None}
     if not known:
         return
-    own_s = median(known.values()) if len(known) > 1 else 0.0
+    own_s = _most(sorted(known.values()))
     if abs(own_s) > CLOCK_S:
         yield _clock(facts, "The clock of this machine", -own_s, "most peers", "")
         return
     for name, ahead_s in known.items():
         if abs(ahead_s) > CLOCK_S:
             yield _clock(facts, f"The clock of {name}", ahead_s, "this machine", name)
+
+
+def _most(ahead_s: list[float]) -> float:
+    """How far most of several clocks are ahead of this one; 0 where they are not of one mind."""
+    low, high = median_low(ahead_s), median_high(ahead_s)
+    is_of_one_mind = len(ahead_s) > 1 and (low > 0) == (high > 0)
+    return min(low, high, key=abs) if is_of_one_mind else 0.0
 
 
 def _clock(facts: Facts, whose: str, ahead_s: float, than: str, about: str) -> Finding:

@@ -1,10 +1,11 @@
 """What the daemon tells of itself, and its process."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 import psutil
 
-from pairproxy.api.client import NoDaemon, get_models, get_status, read_daemon_file
+from pairproxy.api.client import DAEMON_FILE, NoDaemon, get_models, get_status, read_daemon_file
 from pairproxy.api.models import ModelMatrix
 from pairproxy.api.schema import DaemonFile, Status
 from pairproxy.core.errors import PairproxyError
@@ -12,6 +13,9 @@ from pairproxy.doctor.facts import Process, Unknown
 from pairproxy.doctor.probes.scene import Scene
 
 PATIENCE_S = 3.0  # for each answer; a daemon answers in milliseconds, one that is held up is found so
+
+
+BORN_S = 2.0  # systems tell when a process began to a second or so
 
 
 class Told(NamedTuple):
@@ -40,12 +44,14 @@ def told(scene: Scene) -> Told:
         return Told(file, status, Unknown("the daemon does not tell of models"))
 
 
-def process_of(file: DaemonFile | None) -> Process | Unknown:
-    """The process of the daemon, as the system tells."""
+def process_of(home: Path, file: DaemonFile | None) -> Process | Unknown:
+    """The process of the daemon, as the system tells; Unknown: there is one, and no more is told of it."""
     if file is None:
         return Unknown("no daemon runs here")
     try:
         process = psutil.Process(file.pid)
+        if process.create_time() > (home / DAEMON_FILE).stat().st_mtime + BORN_S:
+            return Process(file.pid, 0, is_alive=False)  # its number was given to a stranger
         limit = getattr(process, "rlimit", None)  # Linux only
         if limit is None:
             return Unknown("this system does not tell the limits of another process")

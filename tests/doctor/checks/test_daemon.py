@@ -4,7 +4,7 @@ import msgspec
 
 from pairproxy.api.offering import OfferStatus
 from pairproxy.api.service import ServiceState
-from pairproxy.doctor.facts import Process, Unknown
+from pairproxy.doctor.facts import Machine, Process, Unknown
 from tests.support.diagnosed import facts, found, status, told
 
 GONE = Unknown("it does not answer")
@@ -17,6 +17,10 @@ def test_no_daemon_is_a_note_and_a_dead_one_a_problem() -> None:
     assert "pid 4711) does not answer: it was killed" in dead
     assert "Start it again with `pairproxy up`" in dead
     assert "`kill 4711`" in told(status=GONE, models=GONE, process=Process(4711, 5000))
+    there = Unknown("this system does not tell the limits of another process")
+    windows = told(status=GONE, models=GONE, process=there, machine=Machine("3.13.0", "win32"))
+    assert "it hangs or is of another version" in windows
+    assert "`taskkill /F /PID 4711`" in windows
 
 
 def test_of_a_service_that_is_stopped_only_that_is_told() -> None:

@@ -39,13 +39,17 @@ def test_a_peer_that_is_heard_and_does_not_listen() -> None:
     ("system", "command"), [("linux", "timedatectl"), ("darwin", "sntp"), ("win32", "w32tm")]
 )
 def test_a_clock_that_is_off(system: str, command: str) -> None:
-    """Against one peer it may be either's; against most of them it is this one's."""
+    """Against one peer it may be either's; against most of them, of one mind, it is this one's."""
     machine = replace(facts().machine, system=system)
     one = told(status=status(peer(clock_ahead_s=-60.0)), machine=machine)
     assert one.startswith("The clock of laptop is 60 s behind that of this machine.")
     assert command in one
     others = [peer(clock_ahead_s=61.0), peer(node=C, name="third", clock_ahead_s=59.0)]
-    assert told(status=status(*others)).startswith("The clock of this machine is 60 s behind")
+    assert told(status=status(*others)).startswith("The clock of this machine is 59 s behind")
+    others = [peer(clock_ahead_s=0.2), peer(node=C, name="third", clock_ahead_s=60.0)]
+    assert told(status=status(*others)).startswith("The clock of third is 60 s ahead of that of this machine")
+    others = [peer(clock_ahead_s=-60.0), peer(node=C, name="third", clock_ahead_s=60.0)]
+    assert found(status=status(*others)) == ["clock-off", "clock-off"]
     assert found(status=status(peer(clock_ahead_s=3.0))) == []
     assert found(status=status(peer(clock_ahead_s=None))) == []
 

@@ -25,12 +25,16 @@ def test_without_a_daemon_there_is_nothing_to_tell(tmp_path: Path) -> None:
     assert left.status == left.models == Unknown("the daemon does not answer")
 
 
-def test_its_process_is_asked_of_the_system() -> None:
-    """How much it may open, and whether there is one at all."""
-    found = process_of(FILE)
+def test_its_process_is_asked_of_the_system(tmp_path: Path) -> None:
+    """How much it may open, and whether there is one at all, or a stranger that was given its number."""
+    (tmp_path / DAEMON_FILE).write_bytes(msgspec.json.encode(FILE))
+    found = process_of(tmp_path, FILE)
     if isinstance(found, Unknown):
         pytest.skip(found.why)
     assert (found.pid, found.is_alive, found.descriptors > 0) == (os.getpid(), True, True)
     dead = dead_pid()
-    assert process_of(msgspec.structs.replace(FILE, pid=dead)) == Process(dead, 0, is_alive=False)
-    assert isinstance(process_of(None), Unknown)
+    gone = msgspec.structs.replace(FILE, pid=dead)
+    assert process_of(tmp_path, gone) == Process(dead, 0, is_alive=False)
+    assert isinstance(process_of(tmp_path, None), Unknown)
+    os.utime(tmp_path / DAEMON_FILE, (1e9, 1e9))  # long before this process began
+    assert process_of(tmp_path, FILE) == Process(os.getpid(), 0, is_alive=False)
