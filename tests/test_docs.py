@@ -6,11 +6,16 @@ import subprocess
 import sys
 import textwrap
 import tomllib
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
 import msgspec
 import pytest
+import typer
+import typer.core
+import typer.main
 from typer.testing import CliRunner
 
 import pairproxy
@@ -66,6 +71,29 @@ def anchors(page: str) -> set[str]:
     """The anchors that a page's headings get where it is shown."""
     slugs = (re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(page))
     return set(slugs)
+
+
+def _every_command(group: typer.core.TyperGroup, *above: str) -> Iterator[tuple[str, ...]]:
+    for name, command in group.commands.items():
+        yield (*above, name)
+        if isinstance(command, typer.core.TyperGroup):
+            yield from _every_command(command, *above, name)
+
+
+def test_every_help_fills_its_lines() -> None:
+    """At 80 columns no line of its text ends where the next word would have fitted."""
+    root = typer.main.get_command(pairproxy.cli.app)
+    assert isinstance(root, typer.core.TyperGroup)
+    listed = list(_every_command(root))
+    assert ("keys", "add") in listed, "commands of groups are missing"
+    for command in listed:
+        surroundings = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "80"}
+        told = CliRunner().invoke(pairproxy.cli.app, [*command, "--help"], env=surroundings).output
+        lines = told.partition("\u256d")[0].splitlines()
+        for line, after in pairwise(lines):
+            word = after.split()[0] if after.split() else ""
+            is_early = bool(line.strip() and word) and len(line.rstrip()) + 1 + len(word) <= 79
+            assert not is_early, f"{' '.join(command)}: {line.strip()!r} ends before {word!r}"
 
 
 def test_every_command_is_documented() -> None:

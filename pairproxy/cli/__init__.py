@@ -5,6 +5,7 @@ Exit status: 0 done, 1 it failed (one sentence says why and what to do), 2 wrong
 
 import contextlib
 import errno
+import inspect
 import os
 import sys
 from collections.abc import Iterator
@@ -84,6 +85,19 @@ def _print_version(is_wanted: bool) -> None:
     if is_wanted:
         typer.echo(f"pairproxy {__version__}")
         raise typer.Exit
+
+
+def _flow(commands: typer.Typer) -> None:
+    """Let the paragraphs of each help fill a terminal's lines, not break where they do in the source."""
+    for command in commands.registered_commands:
+        told = inspect.cleandoc(command.help or (command.callback and command.callback.__doc__) or "")
+        command.help = "\n\n".join(one.replace("\n", " ") for one in told.split("\n\n"))
+    for group in commands.registered_groups:
+        if group.typer_instance is not None:
+            _flow(group.typer_instance)
+
+
+_flow(app)
 
 
 @app.callback()

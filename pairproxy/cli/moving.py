@@ -69,15 +69,23 @@ def show_plan(out: "Console", planned: Sequence["PlannedPort"]) -> None:
 
 
 def agreed(planned: Sequence["PlannedPort"], *, is_agreed: bool, question: str) -> None:
-    """Return if a person said yes to what was shown. Raises PairproxyError where nobody can be asked."""
+    """Return if a person said yes to what was shown. Raises PairproxyError as ask() does."""
+    from pairproxy.takeover.running import is_root
+
+    if not is_agreed:
+        ask(question, needs_sudo=any(one.needs_root for one in planned) and not is_root())
+
+
+def ask(question: str, *, needs_sudo: bool) -> None:
+    """Return if a person says yes. Raises PairproxyError if not, and where nobody can be asked."""
     from pairproxy.core.errors import PairproxyError
 
-    if is_agreed:
-        return
     if not sys.stdin.isatty():
         raise PairproxyError("Nothing was changed: nobody can be asked here. Run it again with --yes.")
-    root = " Some of it is done as root, through sudo." if any(one.needs_root for one in planned) else ""
-    typer.confirm(f"{question}{root}", abort=True, err=True)
+    if needs_sudo:  # a line of its own: with it the question would not fit into a terminal's
+        typer.echo("Some of it is done as root, through sudo.", err=True)
+    if not typer.confirm(question, err=True):
+        raise PairproxyError("Nothing was changed.")
 
 
 def ask_sudo(planned: Sequence["PlannedPort"], runner: "Runner") -> None:

@@ -41,6 +41,8 @@ def release(
         moving.ask_sudo(shown, machine.runner)
         moved = acting.release_all(directory, machine, moving.tell_progress, kinds)
         moving.tell_moved(out, moved, "is back on its port")
+    else:
+        say(out, "Nothing was changed.")
     if as_json:
         moving.print_json(Release(dry_run, shown, moved))
     if any(one.problem is not None for one in moved):

@@ -1,6 +1,5 @@
 """pairproxy service: the daemon as a service of this system, that starts by itself and comes back."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -99,7 +98,7 @@ def uninstall(
     refuse_sudo(runner)
     found = [way for way in installed(runner) if way.name == "systemd" or not system]
     if not found:
-        raise SetupError(NOTHING)
+        raise SetupError("No service is installed here, so there is nothing to remove.")
     plans = [way.uninstall() for way in found]
     homes = [Path(told) for way in found if (told := way.state().home)] or [home_or_default(home)]
     notes = [note for one in homes for note in _release(out, one, runner, is_dry_run=dry_run, is_agreed=yes)]
@@ -203,15 +202,11 @@ def _show(out: "Console", plan: "Plan", runner: "Runner", notes: Sequence[str]) 
 
 def _agreed(plan: "Plan", runner: "Runner", *, is_agreed: bool) -> None:
     """Return if a person said yes to what was shown. Raises PairproxyError where nobody can be asked."""
-    from pairproxy.core.errors import PairproxyError
+    from pairproxy.cli import moving
 
-    if is_agreed:
-        return
-    if not sys.stdin.isatty():
-        raise PairproxyError("Nothing was changed: nobody can be asked here. Run it again with --yes.")
-    needs_root = not runner.is_root and any(getattr(one, "needs_root", False) for one in plan.changes)
-    root = " Some of it is done as root, through sudo." if needs_root else ""
-    typer.confirm(f"Do this?{root}", abort=True, err=True)
+    if not is_agreed:
+        needs_root = any(getattr(one, "needs_root", False) for one in plan.changes)
+        moving.ask("Do this?", needs_sudo=needs_root and not runner.is_root)
 
 
 def _carry_out(plan: "Plan", runner: "Runner") -> None:

@@ -7,9 +7,12 @@ import typer
 
 from pairproxy.cli.moving import DryRun, Now, OfKind, Yes
 from pairproxy.cli.options import Home, Json, home_or_default
+from pairproxy.cli.printing import say
 
 if TYPE_CHECKING:
-    from pairproxy.api.commands import MovedPort
+    from rich.console import Console
+
+    from pairproxy.api.commands import MovedPort, PlannedPort
     from pairproxy.takeover.machine import Machine
     from pairproxy.takeover.plan import Planned
 
@@ -43,9 +46,8 @@ def takeover(
     moving.refuse_sudo(home)
     machine = this_machine(Runner(), stop.is_set)
     plans = acting.look(directory, moving.settings_of(directory), machine, moving.kinds_of(kind))
-    shown = tuple(acting.shown(one, machine) for one in plans)
     out = moving.to(is_stderr=as_json)
-    moving.show_plan(out, shown)
+    shown = _show(out, plans, machine, is_dry_run=dry_run)
     moved: tuple[MovedPort, ...] = ()
     asked = [one for one in shown if one.what in acting.DOES]
     if asked and not dry_run:
@@ -57,8 +59,22 @@ def takeover(
         moving.tell_moved(out, moved, "was taken over: pairproxy answers on its port")
     if as_json:
         moving.print_json(Takeover(dry_run, shown, moved))
+    _tell_closed(directory, plans)
     if _has_failed(plans, moved):
         raise typer.Exit(1)
+
+
+def _show(
+    out: "Console", plans: "tuple[Planned, ...]", machine: "Machine", *, is_dry_run: bool
+) -> "tuple[PlannedPort, ...]":
+    from pairproxy.cli.moving import show_plan
+    from pairproxy.takeover import acting
+
+    told = acting.told(plans)
+    show_plan(out, [acting.shown(one, machine) for one in told])
+    if is_dry_run and any(one.what in acting.DOES for one in plans):
+        say(out, "Nothing was changed.")
+    return tuple(acting.shown(one, machine) for one in plans)
 
 
 def _take(
@@ -92,6 +108,22 @@ def _need_daemon(home: Path, machine: "Machine") -> None:
             raise NoDaemon(NO_DAEMON) from None
         tell_progress("the service was installed and did not run: it is started")
         _until_it_answers(home)
+
+
+def _tell_closed(home: Path, plans: "tuple[Planned, ...]") -> None:
+    """Raise NoDaemon if an engine has made room, and nobody stands on its port."""
+    from pairproxy.api.client import NoDaemon, get_status
+
+    ports = [str(one.pair.usual) for one in plans if one.is_there]
+    if not ports:
+        return
+    try:
+        get_status(home)
+    except NoDaemon:
+        raise NoDaemon(
+            f"No daemon runs here, so nobody answers on port {' or '.join(ports)}. Start one with "
+            "`pairproxy up`, or for good with `pairproxy service install`."
+        ) from None
 
 
 def _until_it_answers(home: Path) -> None:

@@ -41,7 +41,7 @@ class ForOneRun:
         from pairproxy.takeover import acting
 
         plans = acting.look(self._home, self._settings, self._machine)
-        shown = [acting.shown(one, self._machine) for one in plans]
+        shown = [acting.shown(one, self._machine) for one in acting.told(plans)]
         show_plan(self._out, shown)
         wanted = [one for one in shown if one.what in acting.DOES]
         if any(one.needs_root or one.warnings for one in wanted):

@@ -32,4 +32,4 @@ def name_of(kind: str) -> str:
 
 
 def _take(kind: str) -> str:
-    return f"`pairproxy takeover` moves {name_of(kind)} aside, so that pairproxy answers there."
+    return f"`pairproxy takeover` moves {name_of(kind)} aside, or says how you can."

@@ -29,6 +29,11 @@ def look(
     return tuple(planned(pair, kept, machine, daemon=daemon) for pair in pairs(settings, kinds))
 
 
+def told(plans: tuple[Planned, ...]) -> tuple[Planned, ...]:
+    """Those that a person wants to read of: one that nobody has is named only where there is no other."""
+    return tuple(one for one in plans if one.is_there or one.what != "none") or plans
+
+
 def shown(one: Planned, machine: Machine) -> PlannedPort:
     """A plan for a person, and for --json."""
     steps = one.plan.steps

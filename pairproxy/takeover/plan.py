@@ -135,7 +135,9 @@ def _without_owner(pair: Pair, *, is_ours: bool) -> Planned:
     if is_ours or answers(pair.kind, pair.moved):
         why = f"It is at its private port {pair.moved} already, not moved by pairproxy."
         return Planned(pair, "none", why if answers(pair.kind, pair.moved) else _served(pair), is_there=True)
-    return Planned(pair, "none", f"Nobody listens on port {pair.usual}: there is nothing to take over.")
+    start = f"Start {_NAMES[pair.kind]} first."
+    why = f"Nobody listens on port {pair.usual}: there is nothing to take over. {start}"
+    return Planned(pair, "none", why)
 
 
 def _served(pair: Pair) -> str:

@@ -1,10 +1,14 @@
 """Owners of a port that are not moved, and what a person can do instead: one sentence for each."""
 
+import sys
+
 from pairproxy.takeover.asking import HOST
 from pairproxy.takeover.machine import Machine
 from pairproxy.takeover.moving import CannotTake, Move, OwnerKind, Plan
 
-_AGAIN = "Then `pairproxy up` finds it there and opens port {usual} by itself."
+_AGAIN = "Then the daemon (`pairproxy up`, if none runs) finds it there and opens port {usual} by itself."
+_SERVE = "`OLLAMA_HOST={host}:{moved} ollama serve`"
+_SERVE_ON_WINDOWS = "`$env:OLLAMA_HOST = '{host}:{moved}'; ollama serve` (PowerShell)"
 
 
 class Refusing:
@@ -21,13 +25,15 @@ class Refusing:
         raise CannotTake(refusal(move))
 
 
-def refusal(move: Move) -> str:
-    """Why this owner is left alone, and what to do."""
+def refusal(move: Move, system: str = sys.platform) -> str:
+    """Why this owner is left alone, and what to do. ``system``: as sys.platform has it."""
+    serve = _SERVE_ON_WINDOWS if system == "win32" else _SERVE
     text = _SENTENCES.get(move.owner.kind, _SENTENCES["unknown"])
     what = {"ollama": "Ollama", "lmstudio": "LM Studio"}.get(move.kind, move.kind)
     return text.format(
         usual=move.usual, moved=move.moved, host=HOST, who=move.owner.told(), what=what,
         unit=move.owner.unit or "NAME", user=move.owner.user or "its owner",
+        serve=serve.format(host=HOST, moved=move.moved),
     )  # fmt: skip
 
 
@@ -42,8 +48,8 @@ _SENTENCES: dict[OwnerKind, str] = {
         "`sudo snap set {unit} host={host}:{moved}` and `sudo snap restart {unit}`. " + _AGAIN
     ),
     "terminal": (
-        "{what} was started by hand ({who}), so nobody would start it again. Stop it there, and start it "
-        "with `OLLAMA_HOST={host}:{moved} ollama serve`. " + _AGAIN
+        "{what} was started by hand: {who}. If pairproxy ended it, nobody would start it again. Stop it "
+        "there, and start it with {serve}. " + _AGAIN
     ),
     "other-user": (
         "Port {usual} is held by a program of another user ({who}), which pairproxy may not move. Ask {user} "

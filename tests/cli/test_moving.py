@@ -48,6 +48,26 @@ def test_nobody_to_ask_is_an_error_that_says_yes(monkeypatch: pytest.MonkeyPatch
         moving.agreed([PLANNED], is_agreed=False, question="Do this?")
 
 
+class _Person(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n"])
+def test_a_no_changes_nothing_and_says_so(
+    answer: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The question fits into a line of 80 columns, with what is said of root above it."""
+    monkeypatch.setattr("sys.stdin", _Person(answer))
+    with pytest.raises(PairproxyError, match=r"^Nothing was changed\.$"):
+        moving.ask("Do this, and put it back at the end?", needs_sudo=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "Some of it is done as root, through sudo."
+    assert lines[1].startswith("Do this, and put it back at the end? [y/N]:")
+    monkeypatch.setattr("sys.stdin", _Person("y\n"))
+    moving.ask("Do this?", needs_sudo=False)
+
+
 def test_kinds_are_all_or_the_one() -> None:
     """As --kind says."""
     assert moving.kinds_of(None) == ("ollama", "lmstudio")

@@ -56,6 +56,22 @@ def test_nothing_there_is_told_by_the_exit_status(home: Path) -> None:
     assert here("takeover", "--kind", "vllm", "--home", home).returncode == 2
 
 
+def test_an_engine_that_made_room_for_nobody_is_no_success(box: StandInMachine, home: Path) -> None:
+    """It stands at its private port, and no daemon at the usual one: what calls that is refused. LM Studio,
+    which is not here, is no news."""
+    box.systemctl("stop", "ollama.service")
+    unit = box.units / "ollama.service"
+    unit.write_text(unit.read_text().replace(f"127.0.0.1:{box.usual}", f"127.0.0.1:{box.moved}"))
+    box.systemctl("daemon-reload")
+    box.systemctl("start", "ollama.service")
+    box.until_at(box.moved)
+    (home / "config.toml").write_text(box.config())
+    done = here("takeover", "--home", home, **box.environment())
+    assert (done.returncode, "LM Studio" in done.stdout) == (3, False)
+    assert f"nobody answers on port {box.usual}" in done.stderr
+    assert "`pairproxy up`" in done.stderr
+
+
 def test_nobody_to_ask_is_no_yes(box: StandInMachine, home: Path, tmp_path: Path) -> None:
     """It shows the plan and changes nothing; with --yes it does it, and release puts it back."""
     tree = box.tree()

@@ -12,6 +12,7 @@ from pairproxy.config import Settings
 from pairproxy.takeover import acting, record
 from pairproxy.takeover.asking import answers
 from pairproxy.takeover.machine import Machine
+from pairproxy.takeover.plan import Pair, Planned
 from pairproxy.takeover.running import Runner
 from tests.support.daemons import Daemons, Node, until
 from tests.support.stand_in_machine import StandInMachine
@@ -66,6 +67,15 @@ def test_both_kinds_are_looked_at(home: Path) -> None:
     """Each with its own answer; the usual ports of this machine are only looked at."""
     looked = acting.look(home, Settings(), Machine(Runner({"PATH": ""})))
     assert [one.pair.kind for one in looked] == ["ollama", "lmstudio"]
+
+
+def test_an_engine_that_nobody_has_is_named_only_where_there_is_no_other() -> None:
+    """Who has Ollama alone does not want to read of LM Studio; who has none wants to know what was meant."""
+    ollama, lmstudio = Pair("ollama", 11434, 11534), Pair("lmstudio", 1234, 12340)
+    nobody = (Planned(ollama, "none", "Nobody."), Planned(lmstudio, "none", "Nobody."))
+    assert acting.told(nobody) == nobody
+    for found in (Planned(ollama, "cannot", "No."), Planned(ollama, "none", "There.", is_there=True)):
+        assert acting.told((found, nobody[1])) == (found,)
 
 
 def test_with_the_daemon_gone_it_is_released_all_the_same(box: StandInMachine, node: Node) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from pairproxy.takeover.machine import Machine
 from pairproxy.takeover.moving import CannotTake, Move, Owner, OwnerKind
-from pairproxy.takeover.refusing import Refusing
+from pairproxy.takeover.refusing import Refusing, refusal
 from pairproxy.takeover.running import Runner
 
 SAYS = {
@@ -16,6 +16,13 @@ SAYS = {
     "homebrew": "brew services restart ollama",
     "windows-service": "nssm edit box",
 }
+
+
+def test_a_command_is_told_as_the_system_takes_it() -> None:
+    """PowerShell knows no variable before a command."""
+    move = Move("ollama", Owner("terminal", 11434, ("127.0.0.1",), 7, "ollama.exe"), 11434, 11534)
+    assert "`$env:OLLAMA_HOST = '127.0.0.1:11534'; ollama serve`" in refusal(move, "win32")
+    assert "`OLLAMA_HOST=127.0.0.1:11534 ollama serve`" in refusal(move, "darwin")
 
 
 @pytest.mark.parametrize("kind", get_args(OwnerKind))

@@ -104,7 +104,7 @@ def _slots(engine: str, slots: int, at_once: int, how: str) -> Finding:
     return Finding(
         "slots-differ",
         "warning",
-        f"pairproxy gives {engine} {slots} at once, and it {how} {at_once}: {wait}.",
+        f"pairproxy sends {engine} {slots} at once, and it {how} {at_once}: {wait}.",
         f"Set `slots = {at_once}` in its [[engines]] entry of config.toml, or let the engine compute {slots} "
         "at once (Ollama: OLLAMA_NUM_PARALLEL).",
         engine,

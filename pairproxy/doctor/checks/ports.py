@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from pairproxy.api.diagnosis import Finding
 from pairproxy.doctor.facts import Facts, Listener, Moved, Unknown
+from pairproxy.takeover.plan import name_of
 
 TWINS = {"127.0.0.1": "::1", "localhost": "::1", "::1": "127.0.0.1"}
 
@@ -23,15 +24,15 @@ def are_ours(facts: Facts) -> Iterator[Finding]:
                 "problem",
                 f"Port {one.port} is held by {one.holder or 'another program'}, so what clients send "
                 "there is not distributed.",
-                "If that is the engine itself, let it make room: `pairproxy takeover`. Else stop that "
-                "program, or give pairproxy another port with engines.listen in config.toml.",
+                "If that is the engine itself, `pairproxy takeover` moves it aside, or says how you can. "
+                "Else stop that program, or give pairproxy another port with engines.listen in config.toml.",
                 about,
             )
         elif one.state == "closed":
             yield Finding(
                 "port-closed",
                 "problem",
-                f"Port {one.port} is closed, for no node can serve: clients are refused. {one.why}".strip(),
+                f"{one.why or f'Port {one.port} is closed.'} Clients are refused.",
                 "Start the engine, or see `pairproxy status` for why the peers do not serve.",
                 about,
             )
@@ -83,7 +84,8 @@ def takeover_holds(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 "takeover-half",
                 "problem",
-                f"Moving {one.kind} off port {one.usual} was interrupted, and what was changed still stands.",
+                f"Moving {name_of(one.kind)} off port {one.usual} was interrupted, and what was changed "
+                "still stands.",
                 "Put everything back with `pairproxy release`, then try `pairproxy takeover` again.",
                 one.kind,
             )
@@ -91,8 +93,8 @@ def takeover_holds(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 "takeover-lost",
                 "problem",
-                f"{one.kind} was moved to port {one.moved} and is back on port {one.usual}, by an update or "
-                "a restart: what clients send is not distributed.",
+                f"{name_of(one.kind)} was moved to port {one.moved} and is back on port {one.usual}, by an "
+                "update or a restart: what clients send is not distributed.",
                 "Move it again with `pairproxy takeover`, or let it be with `pairproxy release`.",
                 one.kind,
             )
@@ -100,8 +102,8 @@ def takeover_holds(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 "takeover-without-daemon",
                 "problem",
-                f"{one.kind} was moved to port {one.moved}, and no daemon stands at port {one.usual}: its "
-                "clients are refused.",
+                f"{name_of(one.kind)} was moved to port {one.moved}, and no daemon stands at port "
+                f"{one.usual}: its clients are refused.",
                 "Start the daemon with `pairproxy up` (for good: `pairproxy service install`), or put the "
                 "engine back with `pairproxy release`.",
                 one.kind,
