@@ -32,7 +32,9 @@ class Machine:
 
     def read(self, settings: PeerSettings, *, is_alone: bool) -> Reading:
         """What it is used for by others than us. ``is_alone``: nothing of ours was at work meanwhile."""
-        processor = self._processor.others(settings.idle_cpu)
+        processor: float | None = None
+        with contextlib.suppress(psutil.Error, OSError):  # what stays unread for long counts as used
+            processor = self._processor.others(settings.idle_cpu)
         graphics = self._graphics.others(self._processor.ours, is_alone=is_alone)
         age_s = self._inputs.age_s()
         self._has_inputs = age_s is not None
