@@ -40,6 +40,7 @@ LOG_BYTES = 512 * 1024
 LEFT_OUT = ("running", "waiting", "last_run", "current_run", "unpaired")
 """Of the status: clients name their runs as they like, and strangers are nobody's to tell of."""
 SECRET = ("key", "token", "password", "secret")
+KEY_FILES = ("key.pem", "clients/authority-key.pem", "clients/server.pem")
 LOOPBACK = ("127.0.0.1", "::1")
 _RUN = re.compile(r'\brun=(?:"(?:[^"\\]|\\.)*"|\S+)|"run": ?"(?:[^"\\]|\\.)*"')
 
@@ -197,8 +198,9 @@ def _log(scene: Scene, facts: Facts) -> str:
 def _refuse_secrets(home: Path, texts: dict[str, Any]) -> None:
     """A last look: no line of the key, no token. Raises SetupError."""
     secrets = []
-    with suppress(OSError):
-        secrets += [line for line in (home / "key.pem").read_text().splitlines() if "-----" not in line]
+    for name in KEY_FILES:
+        with suppress(OSError, ValueError):
+            secrets += [line for line in (home / name).read_text().splitlines() if "-----" not in line]
     with suppress(OSError, ValueError, AttributeError):
         secrets.append(json.loads((home / "daemon.json").read_text()).get("token", ""))
     for text in texts.values():

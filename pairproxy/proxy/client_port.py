@@ -29,7 +29,7 @@ from pairproxy.proxy.continuing import Continuation, continuation_of
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.form import check_form
 from pairproxy.proxy.forward import Route, body_for, forward, hand_back
-from pairproxy.proxy.gate import Gate
+from pairproxy.proxy.gate import Gate, is_like_page
 from pairproxy.proxy.server import Port
 from pairproxy.proxy.tunnel import is_websocket, tunnel, upgrading
 from pairproxy.proxy.unloading import Unloading
@@ -121,7 +121,10 @@ class ClientPort(Port):
         origins, site = fields.getall("Origin", []), fields.get("Sec-Fetch-Site")
         asks_engine = self._rules is cors.Rules.RELAYED or self.lets_engine_judge
         asks_engine = asks_engine and not is_websocket(request)
-        if self._gate.check(hosts, origins, site, can_engine_judge=asks_engine, knows_containers=True):
+        if self._gate.check(
+            hosts, origins, site, can_engine_judge=asks_engine, knows_containers=True,
+            is_like_page=is_like_page(request.method, fields),
+        ):  # fmt: skip
             return True  # and no word to the page from us
         page = _page(request)
         if page is not None and self._rules is not cors.Rules.KEPT:
@@ -167,7 +170,7 @@ class ClientPort(Port):
             run=_name(fields, headers.RUN) or None,
             chain=_name(fields, headers.CHAIN),
             trace=headers.trace_of(fields.getall(headers.TRACE, [])),
-            stays=_OLD_CLIENT if request.version < (1, 1) else read.stays,
+            stays=read.stays or (_OLD_CLIENT if request.version < (1, 1) else None),
             local_only=("Origin" in fields and self._rules is cors.Rules.KEPT)
             or fields.get(headers.LOCAL, "").lower() == "true",
             engine=self._engine,

@@ -10,7 +10,7 @@ of all: such an Origin goes no further than to the engine that knows.
 
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from pairproxy.config import is_loopback
 from pairproxy.core.errors import BadRequest, NotAllowed
@@ -37,18 +37,21 @@ class Gate:
         *,
         can_engine_judge: bool = False,
         knows_containers: bool = False,
+        is_like_page: bool = False,
     ) -> bool:
         """Let a request in or raise; True: only for the engine of the port, which has to judge its Origin.
 
         ``hosts`` and ``origins`` are all values of these headers, ``fetch_site`` that of Sec-Fetch-Site.
         ``can_engine_judge``: that engine is asked about an Origin that is none of ours, as it came.
         ``knows_containers``: FROM_CONTAINERS are names of this machine, too, to who is no page.
+        ``is_like_page``: it has the marks of a page that says nothing of itself (see is_like_page).
         Raises BadRequest for a Host that is missing, doubled or malformed, NotAllowed for a foreign one.
         """
         if len(hosts) != 1:
             raise BadRequest("A request needs exactly one Host header.")
         name = _name_in(hosts[0])
-        is_container = knows_containers and name in FROM_CONTAINERS and not origins and fetch_site is None
+        is_page = bool(origins) or fetch_site is not None or is_like_page
+        is_container = knows_containers and name in FROM_CONTAINERS and not is_page
         if not (is_container or name in self._names or is_loopback(name)):
             raise NotAllowed("This Host is not a name of this machine.")
         if len(origins) > 1:
@@ -62,6 +65,16 @@ class Gate:
         if fetch_site in ("cross-site", "same-site"):
             raise NotAllowed("Pages of other sites may not use this port.")
         return False
+
+
+def is_like_page(method: str, fields: Container[str]) -> bool:
+    """Whether a browser may have sent this for a page that it takes for one of the very host it asks.
+
+    Such a page needs no Origin to read, and over plain HTTP browsers send Sec-Fetch-Site to loopback's names
+    only. But all send Accept-Language, which no page can leave out. Node does, too, always with
+    Sec-Fetch-Mode, which no page can add. Other methods have an Origin.
+    """
+    return method in ("GET", "HEAD") and "Accept-Language" in fields and "Sec-Fetch-Mode" not in fields
 
 
 def _name_in(host: str) -> str:

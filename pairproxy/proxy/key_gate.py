@@ -21,6 +21,7 @@ _ALSO_DROPPED = frozenset({"cookie", "proxy-authorization", "forwarded"})
 MOST_VALUES = 4  # of those headers that are looked at; SDKs send one
 FAILURES = 10  # of one address in WINDOW_S; a program that was given a wrong key tries a few times
 WINDOW_S = 60.0
+MOST_TOLD = 16  # addresses in the log in WINDOW_S; one machine can have any number of IPv6's
 MOST_ADDRESSES = 1024  # that are counted; the one longest counted gives way
 
 
@@ -32,6 +33,7 @@ class KeyGate:
         self._find = find
         self._now = now
         self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()  # address: (how many, since when)
+        self._told = 0, now()  # how many addresses since when
 
     def admit(self, values: Iterable[str], address: str) -> ClientKey:
         """The key among what a request of ``address`` shows, or raise.
@@ -63,17 +65,27 @@ class KeyGate:
         if len(self._failures) > MOST_ADDRESSES:
             self._failures.popitem(last=False)
         if count == 0:  # once in a window and address
-            _log.warning(
-                "a program at %s asks without a key that is known here; `pairproxy keys list` tells those"
-                " there are",
-                printable(address),
-            )
+            self._tell(address, now)
         if count >= FAILURES:
             left_s = max(int(since + WINDOW_S - now), 1)
             raise TooManyFailures(
                 "Too many requests without a right key came from this address. Mend the key; wait.",
                 retry_after_s=left_s,
             )
+
+    def _tell(self, address: str, now: float) -> None:
+        told, since = self._told
+        if now - since >= WINDOW_S:
+            told, since = 0, now
+        self._told = told + 1, since
+        if told < MOST_TOLD:
+            _log.warning(
+                "a program at %s asks without a key that is known here; `pairproxy keys list` tells those"
+                " there are",
+                printable(address),
+            )
+        elif told == MOST_TOLD:
+            _log.warning("programs at many more addresses ask without a key that is known here")
 
 
 def shown_in(fields: Iterable[tuple[str, str]]) -> list[str]:

@@ -16,7 +16,7 @@ from aiohttp import StreamReader, web
 
 from pairproxy.config import Limits
 from pairproxy.core.catalogue import listing_at, model_name, shown_model
-from pairproxy.core.dialects import routes
+from pairproxy.core.dialects import reading, routes
 from pairproxy.core.errors import (
     BadRequest,
     BeyondItsKey,
@@ -25,7 +25,7 @@ from pairproxy.core.errors import (
     PairproxyError,
     QueueTimeout,
 )
-from pairproxy.core.models import EngineId, ModelName, NodeId, Request
+from pairproxy.core.models import Dialect, EngineId, ModelName, NodeId, Request
 from pairproxy.core.replicas import matches
 from pairproxy.descriptors import LOCAL
 from pairproxy.dispatcher import Dispatcher
@@ -190,6 +190,10 @@ class KeyPort(ClientPort):
         asked = super()._asked(request, body)
         if not _may_use(key, asked.model):
             raise ModelNotFound(_NO_MODEL)
+        if asked.dialect is Dialect.OLLAMA and asked.stays in _UNCLEAR:  # it may say that a model is unloaded
+            raise BadRequest(
+                "This can be read in two ways, or not at all. Send one JSON object with each key once."
+            )
         if asked.unloads:
             raise BeyondItsKey("A key is not for unloading models: others of this machine may use them.")
         return replace(asked, client=f"key:{key.name}")
@@ -219,4 +223,5 @@ def _may_use(key: ClientKey, model: ModelName | None) -> bool:
     return not key.models or (model is not None and matches(model, key.models))
 
 
+_UNCLEAR = frozenset({reading.AMBIGUOUS, reading.UNREADABLE, reading.CODING_UNKNOWN})
 _NO_MODEL = "There is no such model here. Ask /v1/models or /api/tags for those there are."

@@ -51,12 +51,13 @@ class Holding:
     async def answer(self, request: web.BaseRequest, peer: NodeId) -> web.StreamResponse:
         """GET of MANIFEST_PATH or PART_PATH. Raises ModelNotFound, CopyFailed, UpstreamError."""
         if (match := _MANIFEST.fullmatch(request.raw_path)) is not None:
-            held = await self.held(self._allowed(match[1], peer), is_new=True)
+            async with self._reads:  # a look asks Ollama twice
+                held = await self.held(self._allowed(match[1], peer), is_new=True)
             return _bytes(held.manifest.content)
         if (match := _PART.fullmatch(request.raw_path)) is None or int(match[4]) > PART_BYTES:
             raise CopyFailed("That is no part of a model that could be asked for.")
-        held = await self.held(self._allowed(match[1], peer))
         async with self._reads:
+            held = await self.held(self._allowed(match[1], peer))
             if self._is_busy():
                 async with self._alone:
                     await asyncio.sleep(REST_S)

@@ -1,11 +1,14 @@
-"""What a model consists of: the list of its blobs, as a peer told it or as it lies on disk."""
+"""What a model consists of: the list of its blobs, as a peer told it or as it lies on disk.
+
+It is read as Ollama will read it, which is written in Go: keys count whatever their case, in Unicode's sense.
+What stands there twice, of which Go takes now the one, now the other, is refused.
+"""
 
 import hashlib
+import json
 import re
 from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from pairproxy.core.errors import CopyFailed
 
@@ -48,8 +51,8 @@ def read_manifest(content: bytes) -> Manifest:
     if len(content) > MANIFEST_BYTES:
         raise CopyFailed(f"The list of this model's parts is longer than {MANIFEST_BYTES} bytes: not copied.")
     try:
-        found = msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found = _decoded(content)
+    except (ValueError, RecursionError):
         raise _none() from None
     if not isinstance(found, dict) or not isinstance(found.get("layers"), list):
         raise _none()
@@ -64,7 +67,7 @@ def read_manifest(content: bytes) -> Manifest:
     if sum(sizes.values()) > MOST_BYTES:
         raise CopyFailed("This model says that it is larger than any there is: not copied.")
     config = found["config"]["digest"] if found.get("config") else None
-    return Manifest(content, sizes, config, any(entry["mediaType"] == _TENSOR for entry in entries))
+    return Manifest(content, sizes, config, any(entry["mediatype"] == _TENSOR for entry in entries))
 
 
 def check_config(manifest: Manifest, content: bytes) -> None:
@@ -74,17 +77,29 @@ def check_config(manifest: Manifest, content: bytes) -> None:
             "What came is not what the other machine's list says: the hash differs. Nothing was copied."
         )
     try:
-        found = msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found = _decoded(content)
+    except (ValueError, RecursionError):
         raise _none() from None
     if not isinstance(found, dict) or found.get("remote_host") or found.get("remote_model"):
         raise CopyFailed("This model runs on another host, to which it would send your prompts: not copied.")
 
 
+def _decoded(content: bytes) -> Any:
+    """The document, its keys folded. Raises ValueError, RecursionError."""
+    return json.loads(content.decode(), object_pairs_hook=_folded)
+
+
+def _folded(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = {key.casefold(): value for key, value in pairs}
+    if len(found) < len(pairs):
+        raise ValueError("a key stands there twice")
+    return found
+
+
 def _blob(entry: Any) -> tuple[str, int]:
     if not isinstance(entry, dict):
         raise _none()
-    kind, digest, size = entry.get("mediaType"), entry.get("digest"), entry.get("size")
+    kind, digest, size = entry.get("mediatype"), entry.get("digest"), entry.get("size")
     if not isinstance(kind, str) or not _TYPE.fullmatch(kind) or "urls" in entry:
         raise CopyFailed(
             "A part of this model is of a kind that is not copied, or lies elsewhere: not copied."

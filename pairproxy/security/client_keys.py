@@ -35,6 +35,7 @@ SECRET_BYTES = 20  # 160 bits: nobody tries them all
 _FILE_BYTES = 1024 * 1024  # MOST_KEYS with patterns of usual length are a tenth of that
 _CHECK_CHARACTERS = 4
 _KEY = re.compile(r"ppk_[a-z2-7]{36}", re.ASCII)
+_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 
@@ -102,7 +103,8 @@ class ClientKeys:
             raise StoreError(_NEWER.format(file) if _is_newer(content) else damaged) from None
         if found.version > 1:
             raise StoreError(_NEWER.format(file))
-        if len(found.keys) > MOST_KEYS or len({one.name for one in found.keys}) < len(found.keys):
+        is_sound = all(_is_sound(one) for one in found.keys)
+        if not is_sound or len(found.keys) > MOST_KEYS or _has_twins(found.keys):
             raise StoreError(damaged)
         return tuple(sorted(found.keys, key=lambda one: one.name))
 
@@ -170,6 +172,16 @@ class ClientKeys:
             self._home / KEYS_FILE, msgspec.json.format(msgspec.json.encode(_Content(1, kept))) + b"\n"
         )
         self.take(kept)
+
+
+def _is_sound(key: ClientKey) -> bool:
+    has_form = _NAME.fullmatch(key.name) is not None and _HASH.fullmatch(key.hash) is not None
+    return has_form and (key.slots is None or key.slots > 0) and are_patterns(key.models)
+
+
+def _has_twins(keys: tuple[ClientKey, ...]) -> bool:
+    """Whether two have one name, or one secret."""
+    return min(len({one.name for one in keys}), len({one.hash for one in keys})) < len(keys)
 
 
 def _check_of(secret: str) -> str:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairproxy.core.errors import BadRequest, NotAllowed
-from pairproxy.proxy.gate import Gate
+from pairproxy.proxy.gate import Gate, is_like_page
 
 GATE = Gate("MyBox")
 OWN = [
@@ -62,9 +62,25 @@ def test_containers_call_client_ports_by_names_of_their_own(name: str) -> None:
     for origins, site in (([f"http://{name}"], None), (["null"], None), ([], "same-origin"), ([], "none")):
         with pytest.raises(NotAllowed):
             GATE.check([name], origins, site, knows_containers=True, can_engine_judge=True)
+    with pytest.raises(NotAllowed):
+        GATE.check([name], [], None, knows_containers=True, is_like_page=True)
+    GATE.check(["localhost"], [], None, knows_containers=True, is_like_page=True)
     for other in ("docker.internal", "x.host.docker.internal", "host.docker.internal.evil.example"):
         with pytest.raises(NotAllowed):
             GATE.check([other], [], None, knows_containers=True)
+
+
+@pytest.mark.parametrize(("method", "fields", "is_like"), [
+    ("GET", {}, False), ("GET", {"Accept": "*/*"}, False), ("GET", {"Accept-Language": "de"}, True),
+    ("HEAD", {"Accept-Language": ""}, True), ("GET", {"Accept-Language": "*"}, True),
+    ("GET", {"Accept-Language": "*", "Sec-Fetch-Mode": "cors"}, False),
+    ("POST", {"Accept-Language": "de"}, False),
+])  # fmt: skip
+def test_a_page_is_known_by_what_it_cannot_leave_out(
+    method: str, fields: dict[str, str], is_like: bool
+) -> None:
+    """Browsers always say a language; Node's fetch says one too, and that it is fetch."""
+    assert is_like_page(method, fields) is is_like
 
 
 @pytest.mark.parametrize("hosts", [[], ["localhost", "localhost"], *([one] for one in MALFORMED)])

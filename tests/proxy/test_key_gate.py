@@ -101,6 +101,20 @@ def test_the_table_of_failures_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(tried._failures) == 4
 
 
+def test_strangers_of_many_addresses_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """One machine can call from any number of IPv6 addresses: some are told, then that there are more."""
+    clock = Clock()
+    tried = gate(clock)
+    for minute in range(2):
+        for number in range(500):
+            with pytest.raises(NotAuthenticated):
+                tried.admit([], f"fd00::{minute}:{number:x}")
+        clock.now += key_gate.WINDOW_S
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2 * (key_gate.MOST_TOLD + 1)
+    assert told[key_gate.MOST_TOLD].startswith("programs at many more addresses")
+
+
 def test_what_goes_on_has_no_key_and_the_engines_own_host() -> None:
     """Nor a cookie, nor what a proxy in between tells of itself."""
     fields = {

@@ -196,3 +196,29 @@ def test_a_key_does_not_unload_models_of_others(tmp_path: Path) -> None:
             assert (reply.status, one.engine.requests) == (403, [])
 
     run_async(main())
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+@pytest.mark.parametrize("path", ["/api/generate", "/api/chat", "/api/embed"])
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        (b'{"model":"m:1","keep_alive":0,"Keep_Alive":0}', ()),
+        (b'{"model":"m:1","keep_alive":5,"keep_alive":0}', ()),
+        (b'{"model":"m:1","\\u006beep_alive":0}', ()),
+        (b'{"model":"m:1","keep_alive":0}{}', ()),
+        (b"\x28\xb5\x2f\xfd", ("Content-Encoding: unknown",)),
+    ],
+)
+def test_nor_by_what_only_the_engine_can_read(
+    version: str, path: str, body: bytes, fields: tuple[str, ...], tmp_path: Path
+) -> None:
+    """What could be read in two ways is not handed on to see which one the engine takes."""
+
+    async def main() -> None:
+        async with keyed(DONE, tmp_path) as one:
+            key, _ = one.keys.add("ci")
+            reply = await ask(one, f"POST {path} HTTP/{version}", key, body, *fields)
+            assert (reply.status, one.engine.requests) == (400, [])
+
+    run_async(main())

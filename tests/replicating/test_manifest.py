@@ -43,6 +43,12 @@ def test_a_config_is_the_one_that_was_named_and_keeps_prompts_here() -> None:
         (b'{"remote_model":"m"}', "send your prompts"),
         (b"[]", "send your prompts"),
         (b"no json", "not copied"),
+        (b'{"Remote_Host":"https://x"}', "send your prompts"),
+        ('{"remote_ho\u017ft":"https://x"}'.encode(), "send your prompts"),
+        (b'{"remote\\u005fhost":"https://x"}', "send your prompts"),
+        (b'{"remote_host":"https://x","remote_host":null}', "not copied"),
+        (b'{"remote_host":null,"REMOTE_HOST":"https://x"}', "not copied"),
+        (b'{"remote_host":"https://x","rest":"\xff"}', "not copied"),
     ):
         named = layer(kind=CONFIG) | {"digest": f"sha256:{hashlib.sha256(content).hexdigest()}"}
         manifest = read_manifest(document(layer("b"), config=named))
@@ -81,9 +87,21 @@ def test_a_config_is_the_one_that_was_named_and_keeps_prompts_here() -> None:
         document(layer(kind="text/html")),
         document(*[layer() for _ in range(MOST_BLOBS + 1)]),
         document(layer(note="x" * MANIFEST_BYTES)),
+        document(layer(URLs=["http://elsewhere/"])),
+        document(layer(Digest="sha256:" + "b" * 64)),
+        document(layer(mediatype="text/html")),
+        document(layer()).replace(b"{", b'{"Layers": [], ', 1),
+        document(layer()).replace(b"{", b'{"Config": {"digest": "sha256:%s"}, ' % (b"b" * 64), 1),
+        document(layer()).replace(b'"config": null', b'"config": null, "layers": []', 1),
     ],
 )
 def test_what_is_none_is_refused(content: bytes) -> None:
     """Before anything of it is asked for."""
     with pytest.raises(CopyFailed, match="not copied"):
         read_manifest(content)
+
+
+def test_keys_are_read_as_go_reads_them() -> None:
+    """A config that is named in another spelling is one all the same, and is looked into."""
+    content = document(layer(), config=layer("c", 2, CONFIG)).replace(b'"config"', b'"CONFIG"')
+    assert read_manifest(content).config == f"sha256:{'c' * 64}"

@@ -21,6 +21,9 @@ def keys(tmp_path: Path) -> ClientKeys:
     return ClientKeys(tmp_path)
 
 
+KEPT = {"name": "a", "hash": "0" * 64, "added_at": 1}
+
+
 def test_a_key_has_160_random_bits_and_is_never_the_same() -> None:
     """As its text says: base32 of 20 bytes, and four characters that check them."""
     made = [make_key() for _ in range(200)]
@@ -110,7 +113,23 @@ def test_what_cannot_be_is_refused_and_changes_nothing(
         ('{"version":1,"keys":[{"name":"x"}]}', "damaged"),
         ('{"version":2,"keys":[]}', "newer"),
         ('{"version":2,"keys":{"other":"shape"}}', "newer"),
-        (json.dumps({"keys": 2 * [{"name": "a", "hash": "0", "added_at": 1}]}), "damaged"),
+        (json.dumps({"keys": 2 * [KEPT]}), "damaged"),
+        (json.dumps({"keys": [KEPT, KEPT | {"name": "b"}]}), "damaged"),
+        *(
+            (json.dumps({"keys": [KEPT | wrong]}), "damaged")
+            for wrong in (
+                {"hash": "0"},
+                {"hash": "\u00e4" * 64},
+                {"hash": "A" * 64},
+                {"name": "a\nb"},
+                {"name": ""},
+                {"slots": 0},
+                {"slots": -1},
+                {"models": [""]},
+                {"models": ["\x1b[2J"]},
+                {"more": 1},
+            )
+        ),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told(text: str, words: str, keys: ClientKeys, tmp_path: Path) -> None:

@@ -27,14 +27,14 @@ GONE = ("net::ERR_CONNECTION_REFUSED", "net::ERR_INCOMPLETE_CHUNKED_ENCODING", "
 
 
 @contextlib.contextmanager
-def chromium() -> Iterator[Any]:
-    """A headless browser; skips where there is none."""
+def chromium(*flags: str) -> Iterator[Any]:
+    """A headless browser, started with more flags; skips where there is none."""
     program = next((found for name in NAMES if (found := shutil.which(name))), None)
     if program is None:
         pytest.skip("no Chromium here (Debian: chromium), so the page was not looked at in a browser")
     playwright = pytest.importorskip("playwright.sync_api", reason="no playwright, so no browser was driven")
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox", *flags])
         try:
             yield browser
         finally:

@@ -1,0 +1,86 @@
+"""What tells a page from a program where a browser names no Origin: in a real one, and in real Node."""
+
+import contextlib
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from pairproxy.proxy.gate import is_like_page
+from tests.support.browser import chromium
+
+NAME = "host.docker.internal"
+PAGE = b"""<title>page</title><script>(async () => {
+  const plain = {referrerPolicy: "no-referrer"};
+  await fetch("/plain");
+  await fetch("/star", {...plain, headers: {"Accept-Language": "*"}});
+  await fetch("/empty", {...plain, headers: {"Accept-Language": ""}});
+  await fetch("/mode", {...plain, headers: {"Sec-Fetch-Mode": "cors"}});
+  await fetch("/head", {...plain, method: "HEAD"});
+  const old = new XMLHttpRequest();
+  old.open("GET", "/old", false); old.setRequestHeader("Accept-Language", ""); old.send();
+  await fetch("/post", {...plain, method: "POST", body: "{}"});
+  await fetch("/delete", {...plain, method: "DELETE"});
+  document.title = "done";
+})()</script>"""
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[tuple[int, list[tuple[str, str, Message]]]]:
+    """A server of the page, its port, and what came: (method, path, headers)."""
+    came: list[tuple[str, str, Message]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            came.append((self.command, self.path, self.headers))
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(PAGE if self.path == "/" else b"{}")
+
+        do_GET = do_HEAD = do_POST = do_DELETE = answer  # noqa: N815 the library's names
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the library's name
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_address[1], came
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.slow
+def test_a_page_under_a_name_of_containers_shows_itself_by_something() -> None:
+    """A rogue DNS made the name its own: of what it reads Chromium tells no Origin and no site."""
+    with listening() as (port, came), chromium(f"--host-resolver-rules=MAP {NAME} 127.0.0.1") as browser:
+        page = browser.new_page()
+        page.goto(f"http://{NAME}:{port}/")
+        page.wait_for_function("document.title === 'done'", timeout=20_000)
+    assert {path for _, path, _ in came} >= {"/plain", "/star", "/empty", "/mode", "/head", "/old", "/post"}
+    for method, path, fields in came:
+        assert fields["Host"] == f"{NAME}:{port}"
+        assert "Origin" in fields or is_like_page(method, fields), path
+    assert not any("Origin" in fields or "Sec-Fetch-Site" in fields for m, _, fields in came if m == "GET")
+
+
+@pytest.mark.slow
+def test_node_in_a_container_is_no_page() -> None:
+    """Its fetch sends a language as well, and beside it what no page can send."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no node here, so what its fetch sends was not looked at")
+    with listening() as (port, came):
+        script = f"fetch('http://127.0.0.1:{port}/api/tags').then((one) => one.text())"
+        subprocess.run([node, "-e", script], check=True, timeout=30)
+    ((method, _, fields),) = came
+    assert not is_like_page(method, fields)
