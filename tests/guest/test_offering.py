@@ -13,6 +13,7 @@ from pairproxy.api.offering import DrainAnswer, DrainWish
 from pairproxy.config import PeerSettings
 from pairproxy.core.errors import BadRequest, StoreError
 from pairproxy.core.models import NodeId
+from pairproxy.guest.drained import read
 from pairproxy.guest.offering import Offering
 from pairproxy.guest.presence import Reading
 from tests.support.running import run_async
@@ -281,3 +282,18 @@ def test_the_wish_of_the_command_is_what_is_read(tmp_path: Path) -> None:
     """As client and daemon encode it."""
     wish = msgspec.json.encode(DrainWish("drain", 60.0))
     assert json.loads(wish) == {"want": "drain", "for_s": 60.0}
+
+
+def test_what_is_kept_is_the_newest_wish(tmp_path: Path) -> None:
+    """Several at once, as when a drain ends while somebody drains anew: the file says what holds."""
+
+    async def check() -> None:
+        node = Node(tmp_path, PeerSettings())
+        async with serving(node):
+            for _ in range(10):
+                await asyncio.gather(*(node.wish(want) for want in 3 * ("resume", "drain")))
+                assert read(tmp_path, 0.0) is not None
+                await asyncio.gather(*(node.wish(want) for want in 3 * ("drain", "resume")))
+                assert read(tmp_path, 0.0) is None
+
+    run_async(check())
