@@ -10,7 +10,7 @@ of all: such an Origin goes no further than to the engine that knows.
 
 import re
 import socket
-from collections.abc import Container, Sequence
+from collections.abc import Mapping, Sequence
 
 from pairproxy.config import is_loopback
 from pairproxy.core.errors import BadRequest, NotAllowed
@@ -67,7 +67,7 @@ class Gate:
         return False
 
 
-def is_like_page(method: str, fields: Container[str]) -> bool:
+def is_like_page(method: str, fields: Mapping[str, str]) -> bool:
     """Whether a browser may have sent this for a page that it takes for one of the very host it asks.
 
     Such a page needs no Origin to read, and over plain HTTP browsers send Sec-Fetch-Site to loopback's names

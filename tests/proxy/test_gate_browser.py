@@ -5,10 +5,10 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
-from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from multidict import CIMultiDict
 
 from pairproxy.proxy.gate import is_like_page
 from tests.support.browser import chromium
@@ -30,13 +30,13 @@ PAGE = b"""<title>page</title><script>(async () => {
 
 
 @contextlib.contextmanager
-def listening() -> Iterator[tuple[int, list[tuple[str, str, Message]]]]:
+def listening() -> Iterator[tuple[int, list[tuple[str, str, CIMultiDict[str]]]]]:
     """A server of the page, its port, and what came: (method, path, headers)."""
-    came: list[tuple[str, str, Message]] = []
+    came: list[tuple[str, str, CIMultiDict[str]]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:
-            came.append((self.command, self.path, self.headers))
+            came.append((self.command, self.path, CIMultiDict(self.headers.items())))
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
