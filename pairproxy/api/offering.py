@@ -1,5 +1,6 @@
 """Whether a node offers slots to its peers: the words for why not, what a person wants, the answer."""
 
+import time
 from typing import Annotated, Literal
 
 import msgspec
@@ -22,6 +23,16 @@ _OTHER = "it says why in a word that this version does not know"
 def peer_says(withheld: str) -> str:
     """Why a peer offers nothing, as half a sentence; "" where it offers its slots."""
     return PEER_SAYS.get(withheld, _OTHER) if withheld else ""
+
+
+def until(until_unix: float | None) -> str:
+    """When a drain ends by itself, in local time, with a space before it; "": a person ends it."""
+    if until_unix is None:
+        return ""
+    try:
+        return time.strftime(" until %Y-%m-%d %H:%M", time.localtime(until_unix))
+    except (ValueError, OverflowError, OSError):  # a moment that no calendar has, from a file
+        return ""
 
 
 class OfferStatus(msgspec.Struct, frozen=True):

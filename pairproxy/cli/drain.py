@@ -49,7 +49,7 @@ def drain(lasts: For = None, wait: Wait = False, home: Home = None, as_json: Jso
     Examples: `pairproxy drain`, `pairproxy drain --for 2h`, `pairproxy drain --wait`.
     """
     from pairproxy.api.client import drain_wish
-    from pairproxy.api.offering import DrainWish
+    from pairproxy.api.offering import DrainWish, until
 
     wish = DrainWish("drain", None if lasts is None else seconds(lasts))
     directory = home_or_default(home)
@@ -59,7 +59,7 @@ def drain(lasts: For = None, wait: Wait = False, home: Home = None, as_json: Jso
     if as_json:
         print_json(answer)
         return
-    typer.echo(f"Drained: other machines get no slot here{_until(answer)}.")
+    typer.echo(f"Drained: other machines get no slot here{until(answer.offer.until_unix)}.")
     typer.echo(
         f"{counted(answer.offer.guests, 'request')} of theirs still run{'s' * (answer.offer.guests == 1)}."
         if answer.offer.guests
@@ -86,11 +86,6 @@ def _waited(home: Path, answer: "DrainAnswer") -> "DrainAnswer":
             "The drain was ended while work of other machines was still running. Drain it again to wait."
         )
     return answer
-
-
-def _until(answer: "DrainAnswer") -> str:
-    until = answer.offer.until_unix
-    return "" if until is None else f" until {time.strftime('%Y-%m-%d %H:%M', time.localtime(until))}"
 
 
 def print_json(answer: "DrainAnswer") -> None:

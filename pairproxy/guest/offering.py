@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from pairproxy.api.offering import DrainAnswer, DrainWish, OfferStatus
+from pairproxy.api.offering import DrainAnswer, DrainWish, OfferStatus, until
 from pairproxy.config import PeerSettings
 from pairproxy.core.documents import Withheld
 from pairproxy.core.errors import BadRequest, StoreError
@@ -234,7 +234,8 @@ class Offering:
         """Why nothing is offered, as a word and as a sentence; "" and "": it is."""
         settings = self._settings
         if self._drained is not None:
-            return Withheld.DRAINED, f"It is drained: only its own clients are served. {_RESUME}"
+            ends = until(self._drained.until_unix)
+            return Withheld.DRAINED, f"It is drained{ends}: only its own clients are served. {_RESUME}"
         if settings.share == "never":
             return Withheld.NEVER, f'peers.share is "never": only its own clients are served. {_SHARE}'
         if self._battery and not settings.on_battery:

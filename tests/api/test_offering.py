@@ -1,6 +1,6 @@
 import pytest
 
-from pairproxy.api.offering import PEER_SAYS, peer_says
+from pairproxy.api.offering import PEER_SAYS, peer_says, until
 from pairproxy.core.documents import Withheld
 
 
@@ -19,3 +19,9 @@ def test_a_reason_of_a_newer_version_is_still_one(word: str) -> None:
 def test_who_offers_has_no_reason() -> None:
     """Nothing is said."""
     assert peer_says("") == ""
+
+
+def test_when_a_drain_ends() -> None:
+    """To the minute; a moment that no calendar has is not told."""
+    assert until(1_007_200.0).startswith(" until 1970-01-1")
+    assert until(None) == until(1e300) == ""

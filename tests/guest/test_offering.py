@@ -223,6 +223,7 @@ def test_a_drain_for_a_time_ends_by_itself(tmp_path: Path) -> None:
         async with serving(Node(tmp_path, PeerSettings())) as node:
             answer = await node.wish("drain", 7200.0)
             assert answer.offer.until_unix == 1_007_200.0
+            assert "It is drained until 1970-01-1" in answer.offer.why
             await node.wish("drain", 0.05)
             node.unix += 1.0
             await node.until_withheld("")
