@@ -99,9 +99,7 @@ def _read_toml(file: Path) -> tuple[str, dict[str, Any]]:
         text = file.read_bytes().decode().replace("\r\n", "\n")
         return text, tomllib.loads(text)
     except FileNotFoundError:
-        raise ConfigError(
-            f"There is no settings file {file}. Leave --config out to use the defaults."
-        ) from None
+        raise ConfigError(f"There is no settings file {file}. Leave it out to use the defaults.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is not TOML: {error}.") from None
     except OSError as error:

@@ -4,6 +4,7 @@ import contextlib
 import enum
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -81,6 +82,8 @@ def up(
         raise typer.BadParameter(
             "goes with --engine only; config.toml has engines.listen.", param_hint="--listen"
         )
+    if yes and not takeover:
+        raise typer.BadParameter("goes with --takeover only: nothing else asks.", param_hint="--yes")
     directory = home_or_default(home)
 
     def read() -> "Settings":
@@ -162,7 +165,7 @@ def _run(
     from pairproxy.daemon import Daemon
 
     def on_ready(daemon: "DaemonFile") -> None:
-        say(daemon)
+        say(daemon if taking is None else taking.without_advice(daemon))
         supervisor.ready(_ready(daemon))
 
     async def serve() -> None:
@@ -180,8 +183,15 @@ def _run(
 
 
 def say_ready(daemon: "DaemonFile") -> None:
-    """Tell a person where everything is."""
-    typer.echo(_ready(daemon), err=True)
+    """Tell a person where everything is; on a terminal no word is broken at the end of a line."""
+    if not sys.stderr.isatty():
+        typer.echo(_ready(daemon), err=True)
+        return
+    from pairproxy.cli.printing import console, say
+
+    out = console(to_stderr=True)
+    for line in _ready(daemon).splitlines():
+        say(out, line)
 
 
 def log_ready(daemon: "DaemonFile") -> None:
@@ -197,7 +207,7 @@ def _ready(daemon: "DaemonFile") -> str:
         f"clients with a key on {_authority(daemon.key_host, keys)} (TLS)" if keys else "",
         f"status on {_authority(daemon.admin_host, daemon.admin_port)}",
     ]
-    held = (plain(one.why) for one in daemon.ports if one.state == "held")
+    held = (plain(one.why) for one in daemon.ports if one.state == "held" and one.why)
     return "\n".join(["; ".join(part for part in parts if part), *held])
 
 

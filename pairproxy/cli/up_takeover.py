@@ -48,6 +48,13 @@ class ForOneRun:
             agreed(wanted, is_agreed=is_agreed, question="Do this, and put it back at the end?")
         ask_sudo(wanted, self._machine.runner)
 
+    def without_advice(self, daemon: "DaemonFile") -> "DaemonFile":
+        """The same, with nothing said of ports that are held: they are taken now, or it was told why not."""
+        from msgspec.structs import replace
+
+        ports = tuple(replace(one, why="") if one.state == "held" else one for one in daemon.ports)
+        return replace(daemon, ports=ports)
+
     def stop(self) -> None:
         """End: a takeover that goes on is undone first, with the daemon's help."""
         self._stop.set()

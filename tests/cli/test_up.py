@@ -1,6 +1,7 @@
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -11,6 +12,7 @@ import pytest
 from tests.support.asking import Asker, Got
 from tests.support.command import here, sentence
 from tests.support.daemons import Daemons, Node, settings, until
+from tests.support.terminal import Terminal
 
 
 @pytest.fixture
@@ -78,6 +80,12 @@ def test_listen_goes_with_engine(home: Path) -> None:
     assert here("up", "--home", home, "--listen", "127.0.0.1:1").returncode == 2
     done = here("up", "--home", home, "--engine", "paced", "--listen", "11434")
     assert (done.returncode, "--listen = '11434'" in sentence(done)) == (1, True)
+
+
+def test_yes_goes_with_takeover(home: Path) -> None:
+    """Alone there is nothing that would be asked: whoever wrote it meant a takeover."""
+    done = here("up", "--home", home, "--yes")
+    assert (done.returncode, "--takeover" in done.stderr) == (2, True)
 
 
 def test_help_says_how_it_ends() -> None:
@@ -181,6 +189,19 @@ def test_what_it_says_when_it_is_ready(daemons: Daemons) -> None:
         f"status on 127.0.0.1:{node.file.admin_port}"
     )
     assert Asker(node.port).ask(tokens=1).status == 200
+
+
+def test_on_a_terminal_no_address_is_broken_apart(home: Path) -> None:
+    """What it says when it is ready takes two lines of 60 columns; an address stands in one."""
+    command = [sys.executable, "-m", "pairproxy", "up", "--home", str(with_config(home, settings()))]
+    with Terminal(command, columns=60, lines=24, env=os.environ) as terminal:
+        terminal.until(lambda: "status on 127.0.0.1:" in terminal.text, "it is ready")
+        terminal.type("\x03")
+        assert terminal.wait() == 0
+        said = terminal.raw.decode().splitlines()
+    ready = next(at for at, line in enumerate(said) if "serves" in line)
+    assert all(len(line) <= 60 for line in said[ready : ready + 2])
+    assert "status on 127.0.0.1:" in " ".join(said[ready : ready + 2])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

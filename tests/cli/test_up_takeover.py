@@ -14,6 +14,8 @@ from pairproxy.takeover.asking import answers
 from tests.support.daemons import until
 from tests.support.stand_in_machine import StandInMachine
 
+WRITTEN = "Written by `pairproxy takeover`"  # the first line of the file that the plan shows
+
 
 class Foreground:
     """`pairproxy up --takeover` in a process of its own."""
@@ -70,6 +72,7 @@ def test_when_it_ends_the_engine_is_back_on_its_port(
     said = running.end(number)
     assert running.process.returncode == 0, said
     assert "Ollama is back on its port" in said
+    assert "`pairproxy takeover`" not in said.replace(WRITTEN, ""), "what is being done is no advice"
     assert answers("ollama", box.usual)
     assert box.tree() == tree
     assert not (home / record.RECORD_FILE).exists()
