@@ -78,12 +78,7 @@ def up(
 
     Examples: `pairproxy up`, `pairproxy up --takeover`, `pairproxy up --engine embedded`.
     """
-    if listen is not None and engine is None:
-        raise typer.BadParameter(
-            "goes with --engine only; config.toml has engines.listen.", param_hint="--listen"
-        )
-    if yes and not takeover:
-        raise typer.BadParameter("goes with --takeover only: nothing else asks.", param_hint="--yes")
+    _refuse_alone(engine, listen, is_yes=yes and not takeover)
     directory = home_or_default(home)
 
     def read() -> "Settings":
@@ -98,6 +93,16 @@ def up(
         with _logging(settings, log_file) as say:
             taking = _agreed(directory, settings, is_agreed=yes) if takeover else None
             _run(settings, read, directory, supervisor, say, taking, stop_on_eof=stop_on_eof)
+
+
+def _refuse_alone(engine: EngineChoice | None, listen: str | None, *, is_yes: bool) -> None:
+    """Raise BadParameter for an option without the one that it goes with."""
+    if listen is not None and engine is None:
+        raise typer.BadParameter(
+            "goes with --engine only; config.toml has engines.listen.", param_hint="--listen"
+        )
+    if is_yes:
+        raise typer.BadParameter("goes with --takeover only: nothing else asks.", param_hint="--yes")
 
 
 @contextlib.contextmanager
