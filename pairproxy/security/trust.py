@@ -201,11 +201,14 @@ class TrustStore:
             record = checked(msgspec.json.decode(content, type=PeerRecord), self._own)
             if file != self._file(record.node):
                 raise StoreError("It lies under another node's name.")
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, RecursionError) as error:
+            if "unknown field" in str(error):  # msgspec's word for it; the value of no field is in that text
+                raise StoreError(f"{file} was written by a newer pairproxy. {_BY_A_NEWER}") from None
             raise StoreError(f"{file} is damaged. Remove it and pair with that machine again.") from None
         except StoreError as error:
             raise StoreError(f"{file} cannot be used. {error} Or remove the file.") from None
         return record
 
 
+_BY_A_NEWER = "Update this one, or remove the file and pair with that machine again."
 _OTHERS_CHANGE = "Another pairproxy command changes the peers at this moment. Try again when it is done."

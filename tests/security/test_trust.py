@@ -54,6 +54,19 @@ def test_a_forgotten_peer_is_unknown_at_once(store: TrustStore, peer: Identity) 
     assert store.forget(peer.device_id) is False
 
 
+def test_a_file_of_a_newer_version_is_refused_as_such(
+    store: TrustStore, peer: Identity, tmp_path: Path
+) -> None:
+    """A right that this version does not know might be one that was taken away; the file stays as it is."""
+    store.add(record_of(peer))
+    (file,) = (tmp_path / "own" / "peers").glob("*.json")
+    newer = b'{"may_do_more": false, ' + file.read_bytes().lstrip()[1:]
+    file.write_bytes(newer)
+    with pytest.raises(StoreError, match="written by a newer pairproxy"):
+        reloaded(store)
+    assert file.read_bytes() == newer
+
+
 def test_forgetting_acts_even_if_the_file_stays(
     store: TrustStore, peer: Identity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
