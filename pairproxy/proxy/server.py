@@ -184,6 +184,10 @@ class Port:
                 self._room.close_longest_idle()
                 await asyncio.sleep(ACCEPT_AGAIN_S)
                 continue
+            except Exception as error:  # noqa: BLE001 one that ends this task closes the port for good
+                log_fault(error)
+                await asyncio.sleep(ACCEPT_AGAIN_S)
+                continue
             self._take_in(connection, tls, str(caller[0]))
             await asyncio.sleep(0)  # the next one may be there already; others have their turn first
 

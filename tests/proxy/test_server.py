@@ -270,3 +270,31 @@ def test_a_port_that_parts_answers_who_is_there_once_and_then_ends() -> None:
                 assert await fresh.reader.read() == b"", "and once only"
 
     run_async(main())
+
+
+class FaultyOnce(socket.socket):
+    """Its first accept() fails as no socket should."""
+
+    has_failed = False
+
+    def accept(self) -> tuple[socket.socket, object]:
+        if self.has_failed:
+            return super().accept()
+        self.has_failed = True
+        raise RuntimeError("not an OSError")
+
+
+def test_a_port_outlives_a_fault_in_taking_connections() -> None:
+    """It is closed by whoever closes it: a daemon asks for its address, and clients for an answer."""
+
+    async def main() -> None:
+        port = Port(hello, Limits())
+        (bound,) = bind("127.0.0.1", 0, "")
+        sock = FaultyOnce(fileno=bound.detach())
+        await port.start(sock)
+        async with await RawClient.open(port_of(sock)) as client:
+            client.writer.write(request(TAGS, None))
+            assert (await client.reply()).status == 200
+        await port.stop()
+
+    run_async(main())
