@@ -12,6 +12,11 @@ from multidict import CIMultiDict
 
 from pairproxy.proxy.gate import is_like_page
 from tests.support.browser import chromium
+from tests.support.engine_scripts import json_reply
+from tests.support.fake_engine import FakeEngine
+from tests.support.node import Node
+from tests.support.raw_client import RawClient, request
+from tests.support.running import run_async
 
 NAME = "host.docker.internal"
 PAGE = b"""<title>page</title><script>(async () => {
@@ -84,3 +89,32 @@ def test_node_in_a_container_is_no_page() -> None:
         subprocess.run([node, "-e", script], check=True, timeout=30)
     ((method, _, fields),) = came
     assert not is_like_page(method, fields)
+
+
+@pytest.mark.parametrize(
+    ("line", "fields", "status"),
+    [
+        ("GET /api/tags", (), 200),
+        ("GET /slots", ("Accept-Language: en",), 403),
+        ("GET /api/tags", ("Accept-Language: *",), 403),
+        ("HEAD /", ("Accept-Language:",), 403),
+        ("GET /api/tags", ("Accept-Language: *", "Sec-Fetch-Mode: cors"), 200),
+        ("POST /api/chat", ("Accept-Language: *",), 200),
+        ("POST /api/chat", (f"Origin: http://{NAME}:11434",), 403),
+        ("POST /api/chat", ("Origin: null",), 403),
+    ],
+)
+def test_the_client_port_goes_by_it(line: str, fields: tuple[str, ...], status: int) -> None:
+    """Nothing of what a page asks under such a name comes to the engine; what programs ask does."""
+
+    async def main() -> None:
+        async with FakeEngine(json_reply({"models": []})) as engine, Node(engine) as node:
+            body = b'{"model":"m:1","messages":[]}' if line.startswith("POST") else None
+            async with await RawClient.open(node.port) as client:
+                reply = await client.ask(
+                    request(f"{line} HTTP/1.1", body, *fields, host=f"{NAME}:11434"),
+                    is_head=line.startswith("HEAD"),
+                )
+            assert (reply.status, len(engine.requests)) == (status, int(status == 200))
+
+    run_async(main())
