@@ -58,7 +58,7 @@ class EngineSettings(Section, frozen=True):
     """One [[engines]] entry."""
 
     kind: EngineKind  # found engines are other programs; embedded and paced are ours
-    url: str | None = None  # where a found engine answers, e.g. http://127.0.0.1:11534; None: sought at its ports
+    url: str | None = None  # where a found one answers, e.g. http://127.0.0.1:11534; None: its known ports
     listen: str | None = None  # host:port; None: where its clients look; "": no client port
     slots: Count | None = None  # at most at once; None: what the engine says, else 1
     threads: Threads = 1  # of the embedded engine; 1 leaves the machine usable
@@ -78,7 +78,7 @@ class PeerSettings(Section, frozen=True):
     share: Share = "always"  # whether peers get slots; idle: while its owner does not use it; never: none
     on_battery: bool = False  # whether they get some while this machine lives on its battery
     idle_after_s: Above0 = 120.0  # without any use, before idle offers: a pause to read is no absence
-    idle_cpu: Part = 0.2  # of all cores: from here on other programs are its owner's work; desktops idle at 5 %
+    idle_cpu: Part = 0.2  # of all cores: from here on other programs are its owner's; desktops idle at 5 %
     idle_gpu: Part = 0.2  # of a card, the same; drawing a desktop takes less
     idle_memory_bytes: CountOrNone = 10**9  # available, or nothing is offered: below, systems begin to swap
     state_interval_s: Above0 = 1.0  # heartbeat; a third of the time after which a node gets no new requests

@@ -34,7 +34,7 @@ class PeerRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slots: int | None = None  # of this node that it may hold at once; None: peers.max_slots decides
     models: tuple[str, ...] = ()  # that it may use here, * and ? stand for text; (): all
     paired_at: int = 0  # seconds since 1970 by this machine's clock, for people; 0: nobody knows
-    may_add_models: bool = False  # to this machine's Ollama; fills its disk, so a person says it for each peer
+    may_add_models: bool = False  # to this machine's Ollama; fills its disk: a person says it for each peer
 
 
 def checked(record: PeerRecord, own: NodeId) -> PeerRecord:
