@@ -12,6 +12,12 @@ WAIT_S = 60.0  # for an engine to answer after a restart; Ollama takes 1 s, with
 PAUSE_S = 0.05  # between two looks
 
 
+class NothingStarts(str):
+    """A note of an undone step: what would start the engine again was removed since."""
+
+    __slots__ = ()
+
+
 class StepFailed(SetupError):
     """A step could not be done or undone; the sentence says why."""
 

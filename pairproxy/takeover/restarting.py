@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 import psutil
 
-from pairproxy.takeover.machine import Machine, StepFailed, until
+from pairproxy.takeover.machine import Machine, NothingStarts, StepFailed, until
 from pairproxy.takeover.running import CommandFailed, Runner
 
 GONE_S = 30.0  # the Ollama app gives its server 5 s before it kills it
@@ -51,7 +51,7 @@ class Restart(msgspec.Struct, frozen=True, tag="restart"):
         """Returns what could not be done for it is not there any more. Raises StepFailed."""
         gone = [one for one in (self.executable, self.start_again[0]) if is_gone(one)]
         if gone:
-            return (f"{gone[0]} was removed since, so nothing is started again.",)
+            return (NothingStarts(f"{gone[0]} was removed since, so nothing is started again."),)
         trouble = ""
         try:
             done = machine.runner.run(self.stop, needs_root=self.needs_root, timeout_s=self.timeout_s)

@@ -125,10 +125,11 @@ class Runner:
         needs_root: bool = False,
         text: str | None = None,
         timeout_s: float = TIMEOUT_S,
+        accepted: int | None = None,
     ) -> Done:
-        """run(), and CommandFailed also if it says no."""
+        """run(), and CommandFailed also if it says no, with another exit status than ``accepted``."""
         done = self.run(argv, needs_root=needs_root, text=text, timeout_s=timeout_s)
-        if not done.is_ok:
+        if done.status not in (0, accepted):
             raise CommandFailed(f"`{self.shown(argv, needs_root=needs_root)}` failed: {done.why}.")
         return done
 

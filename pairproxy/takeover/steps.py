@@ -11,9 +11,9 @@ import msgspec
 from pairproxy.takeover import files
 from pairproxy.takeover.asking import answers, is_refused
 from pairproxy.takeover.files import FileState
-from pairproxy.takeover.machine import WAIT_S, Machine, StepFailed, Stopped, Variables, until
+from pairproxy.takeover.machine import WAIT_S, Machine, NothingStarts, StepFailed, Stopped, Variables, until
 from pairproxy.takeover.restarting import Restart
-from pairproxy.takeover.running import Runner
+from pairproxy.takeover.running import Done, Runner
 
 __all__ = [
     "WAIT_S", "Machine", "Restart", "Run", "SetVariable", "Step", "StepFailed", "Stopped", "Variables",
@@ -94,7 +94,8 @@ class Run(msgspec.Struct, frozen=True, tag="run"):
     """Run a command of the system; ``undo_with`` is run to undo it, nothing if None.
 
     ``undo_in_order``: undone after the steps that are not, and in the order of doing: a restart has to
-    come last in both directions.
+    come last in both directions. ``gone``: the exit status by which the command says, when undoing, that what
+    it is about is not there any more; then there is nothing to undo.
     """
 
     argv: tuple[str, ...] | None = None
@@ -103,6 +104,7 @@ class Run(msgspec.Struct, frozen=True, tag="run"):
     undo_in_order: bool = False
     may_fail: bool = False  # doing it is an attempt: what follows shows whether it worked
     undo_may_fail: bool = False
+    gone: int | None = None
     timeout_s: float = 120.0
 
     def describe(self, runner: Runner) -> tuple[str, ...]:
@@ -120,15 +122,22 @@ class Run(msgspec.Struct, frozen=True, tag="run"):
         self._run(machine, self.argv, self.may_fail)
 
     def undo(self, machine: Machine) -> tuple[str, ...]:
-        """Raises CommandFailed."""
-        self._run(machine, self.undo_with, self.undo_may_fail)
-        return ()
+        """Returns what is not there any more. Raises CommandFailed."""
+        done = self._run(machine, self.undo_with, self.undo_may_fail, self.gone)
+        if done is None or done.is_ok or done.status != self.gone:
+            return ()
+        return (NothingStarts(f"It was removed since, so nothing is started again ({done.why})."),)
 
-    def _run(self, machine: Machine, argv: tuple[str, ...] | None, may_fail: bool) -> None:
+    def _run(
+        self, machine: Machine, argv: tuple[str, ...] | None, may_fail: bool, accepted: int | None = None
+    ) -> Done | None:
         if argv is None:
-            return
-        run = machine.runner.run if may_fail else machine.runner.do
-        run(argv, needs_root=self.needs_root, timeout_s=self.timeout_s)
+            return None
+        if may_fail:
+            return machine.runner.run(argv, needs_root=self.needs_root, timeout_s=self.timeout_s)
+        return machine.runner.do(
+            argv, needs_root=self.needs_root, timeout_s=self.timeout_s, accepted=accepted
+        )
 
 
 class SetVariable(msgspec.Struct, frozen=True, tag="set-variable"):

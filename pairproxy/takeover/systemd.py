@@ -19,6 +19,7 @@ from pairproxy.takeover.steps import Run, WaitForEngine, WriteFile, write_file
 DROP_IN = "zz-pairproxy.conf"
 VARIABLE = "OLLAMA_HOST"
 MARK = "# Written by `pairproxy takeover`; `pairproxy release` removes it."
+NOT_THERE = 5  # systemctl's exit status for a unit that there is not (its manual, "Exit status")
 _PROPERTIES = ("LoadState", "FragmentPath", "DropInPaths", "Environment", "EnvironmentFiles", "ExecStart")
 
 
@@ -44,7 +45,7 @@ class Systemd:
         steps = (
             _drop_in(path, move.moved, runner, needs_root=not is_user),
             Run(reload, reload, needs_root=not is_user, undo_in_order=True),
-            Run(restart, restart, needs_root=not is_user, undo_in_order=True),
+            Run(restart, restart, needs_root=not is_user, undo_in_order=True, gone=NOT_THERE),
             WaitForEngine(move.kind, move.moved),
         )
         return Plan(steps, warnings=_warnings(move, told))

@@ -14,7 +14,7 @@ from pairproxy.core.errors import PairproxyError, SetupError
 from pairproxy.takeover import record
 from pairproxy.takeover.asking import HOST, answers, ask
 from pairproxy.takeover.gap import Gap
-from pairproxy.takeover.machine import PAUSE_S, WAIT_S, Machine, Stopped
+from pairproxy.takeover.machine import PAUSE_S, WAIT_S, Machine, NothingStarts, Stopped
 from pairproxy.takeover.owning import owner_of
 from pairproxy.takeover.plan import Planned, name_of
 from pairproxy.takeover.record import Taken
@@ -165,8 +165,9 @@ def _undo(home: Path, taken: Taken, machine: Machine, tell: Tell) -> list[str]:
             f"Not all could be put back: {' '.join(failures)} What is left stands in "
             f"{home / record.RECORD_FILE}; run `pairproxy release` to try again."
         )
-    tell(f"waiting for {name_of(taken.kind)} on port {taken.usual}")
-    notes += _until_back(taken)
+    if not any(isinstance(note, NothingStarts) for note in notes):
+        tell(f"waiting for {name_of(taken.kind)} on port {taken.usual}")
+        notes += _until_back(taken)
     record.write(home, record.read(home).without(taken.kind))
     _wish(home, "usual", taken.usual)
     return notes

@@ -211,6 +211,27 @@ def test_what_others_changed_is_left_and_the_rest_is_undone(taking: Taking) -> N
 
 
 @pytest.mark.slow
+def test_an_engine_that_was_removed_is_released_all_the_same(taking: Taking) -> None:
+    """Nothing of ours stays, and the record does not wait for an engine that cannot come back."""
+    box, tree = taking.box, taking.box.tree()
+    taking.take()
+    unit = box.units / UNIT
+    was = unit.read_text()
+    box.systemctl("stop", UNIT)
+    unit.unlink()
+    (released,) = taking.release()
+    assert released.problem is None
+    assert "removed since" in " ".join(released.notes)
+    assert record.read(taking.node.home).taken == ()
+    assert not box.drop_in.exists()
+    unit.write_text(was)
+    box.systemctl("daemon-reload")
+    box.systemctl("start", UNIT)
+    box.until_at(box.usual)
+    taking.check_free(tree)
+
+
+@pytest.mark.slow
 def test_an_engine_that_an_update_put_back_is_moved_again(taking: Taking) -> None:
     """`pairproxy takeover` again is the repair; the release then is as exact as ever."""
     box, tree = taking.box, taking.box.tree()
