@@ -52,12 +52,16 @@ class Sharing:
             self._seen.setdefault(engine, {})[request.origin] = at
 
     def before_plan(self, at: float) -> None:
-        """Let promises lapse; keep slots from our own clients where a guest starves."""
+        """Let promises lapse, or take them back for want of slots; keep slots where a guest starves.
+
+        Before the plan: what is taken back is then free for our own clients.
+        """
         self.pressing = self._met  # they do not know yet that they have to ask
         self._met = set()
         self._book.lapse(at)
         self._look_round(at)
         for report in self._knows.local.reports():
+            self._promise(report, self._free(report), [], at)
             starving = [wish for wish in self._wishes(report, at) if self._is_starving(wish, at)]
             if starving:
                 free = min(self._free(report), self._book.count(report.engine) + 1)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pairproxy.core.documents import Promise, StateDocument, Wanted
@@ -129,6 +129,7 @@ class Watched(Storm):
 
 
 @given(seed=st.integers(0, 2**32))
+@example(seed=2020)  # its owner came back: a slot that was promised stood idle until the next event
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_request_waits_beside_a_free_slot_only_for_a_better_place(
     seed: int, monkeypatch: pytest.MonkeyPatch
