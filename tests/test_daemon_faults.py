@@ -83,6 +83,7 @@ def test_loopback_in_other_spellings_is_found_by_its_file(home: Path, host: str)
     run_async(scene())
 
 
+@pytest.mark.slow
 def test_an_engine_that_is_off_is_waited_for(home: Path) -> None:
     """The ready file tells it from those that are served."""
     off = EngineSettings(kind="ollama", url="http://127.0.0.1:9", listen="127.0.0.1:0")

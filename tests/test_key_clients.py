@@ -179,6 +179,7 @@ def test_without_clients_listen_a_key_opens_nothing_and_says_so(tmp_path: Path) 
         assert anna.file.key_port is None
 
 
+@pytest.mark.slow
 def test_a_restart_refuses_nobody(tmp_path: Path) -> None:
     """Where a service manager keeps the sockets, who calls between two lives waits for the second."""
     with Daemons(tmp_path) as daemons, socket.socket() as free:

@@ -133,6 +133,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_was_stopped_is_no_fault_of_ours() -> None:
     """F29: after a pause of the whole process its length is told, and nobody is asked to report it."""
     with subprocess.Popen(

@@ -64,6 +64,7 @@ def carl(tmp_path: Path) -> Identity:
     return load_or_create(tmp_path / "carl")
 
 
+@pytest.mark.slow
 def test_two_daemons_that_run_are_paired_without_a_restart(home: Path, tmp_path: Path) -> None:
     """Ports open with the first peer, the commands find them, and both nodes see each other."""
     other = tmp_path / "other"

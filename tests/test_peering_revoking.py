@@ -126,6 +126,7 @@ SLOW = msgspec.structs.replace(
 )
 
 
+@pytest.mark.slow
 def test_what_runs_at_a_forgotten_peer_is_broken_off(home: Path, tmp_path: Path) -> None:
     """A reply of its ends without its terminator, it is out of the status, and nothing more is sent there."""
     other = tmp_path / "other"

@@ -91,6 +91,7 @@ def test_without_a_file_the_defaults_are_shown(home: Path) -> None:
     assert "All settings are the defaults." in here("config", "show", "--home", home, "--changed").stdout
 
 
+@pytest.mark.slow
 def test_a_daemon_that_goes_by_others_is_told(tmp_path: Path) -> None:
     """With what changes it; after a reload the one is in force, and the other still waits for a restart."""
     with Daemons(tmp_path) as daemons:

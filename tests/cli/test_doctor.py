@@ -17,6 +17,7 @@ def home(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_without_a_daemon_it_says_what_it_could_not_see(home: Path) -> None:
     """Notes, exit status 0; what needs a daemon stands in one line with the reason."""
     with without(QUIET):
@@ -40,6 +41,7 @@ def test_a_problem_has_its_name_and_what_mends_it_and_exit_status_1(home: Path) 
     assert "1 problem." in done.stdout
 
 
+@pytest.mark.slow
 def test_json_is_one_document_with_the_same(home: Path) -> None:
     """For scripts."""
     with without(QUIET):
@@ -58,6 +60,7 @@ def test_what_others_named_cannot_write_to_the_terminal(home: Path) -> None:
     assert "\x1b" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_bundle_is_told_of_and_not_written_twice(home: Path, tmp_path: Path) -> None:
     """What it holds goes to standard error, so that --json stays one document."""
     file = tmp_path / "report.zip"

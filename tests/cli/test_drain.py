@@ -40,6 +40,7 @@ def served_by(node: Node) -> str:
     return Asker(node.port).ask(tokens=2).headers["x-pairproxy-node"]
 
 
+@pytest.mark.slow
 def test_a_drained_node_serves_its_own_and_its_peer_goes_elsewhere(daemons: Daemons) -> None:
     """Until resume; also over a restart. Its peer knows why."""
     a, b = slow_and_fast(daemons)

@@ -52,6 +52,7 @@ def test_an_older_pairing_of_the_same_name_is_named_with_what_to_do() -> None:
     assert namesakes(other, (old, new, other)) == []
 
 
+@pytest.mark.slow
 def test_two_running_daemons_use_each_other_at_once(tmp_path: Path) -> None:
     """H01 in whole, found by mDNS: no restart, and both commands have seen that it works both ways."""
     with Daemons(tmp_path) as daemons:

@@ -31,6 +31,7 @@ def rewrite(node: Node, text: str) -> None:
     (node.home / "config.toml").write_text(text)
 
 
+@pytest.mark.slow
 def test_new_settings_are_in_force_and_a_running_reply_goes_on(daemons: Daemons) -> None:
     """What is set anew holds for the next request, what needs a restart is named, and nothing is dropped."""
     node = started(daemons)

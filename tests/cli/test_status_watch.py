@@ -73,6 +73,7 @@ def test_a_daemon_that_is_started_anew_is_shown_again(tmp_path: Path) -> None:
             assert LEAVES in terminal.raw
 
 
+@pytest.mark.slow
 def test_a_dumb_terminal_gets_a_page_a_second(live: list[Node]) -> None:
     """One below the other, without an escape sequence, until Ctrl-C."""
     with watching(live[0].home, TERM="dumb") as terminal:

@@ -72,6 +72,7 @@ def test_an_engine_that_made_room_for_nobody_is_no_success(box: StandInMachine, 
     assert "`pairproxy up`" in done.stderr
 
 
+@pytest.mark.slow
 def test_nobody_to_ask_is_no_yes(box: StandInMachine, home: Path, tmp_path: Path) -> None:
     """It shows the plan and changes nothing; with --yes it does it, and release puts it back."""
     tree = box.tree()

@@ -220,6 +220,7 @@ def test_a_signal_lets_a_running_reply_end(daemons: Daemons, number: signal.Sign
     assert not (node.home / "daemon.json").exists()
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_it_at_once(daemons: Daemons) -> None:
     """A reply that would take half a minute is broken off, without an end that looks whole."""
     node, reply = streaming(daemons, tokens=1500)

@@ -2,6 +2,8 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from pairproxy.doctor.checks import CHECKS
 from pairproxy.doctor.examining import examine, gather, judge, lacking, scene_of, together
 from pairproxy.doctor.facts import Unknown
@@ -70,6 +72,7 @@ def test_a_home_that_was_never_used_has_notes_and_no_problem(tmp_path: Path) -> 
     assert not home.exists()
 
 
+@pytest.mark.slow
 def test_facts_of_a_machine_can_be_gathered_without_any_program(tmp_path: Path) -> None:
     """With an empty PATH no command of the system is found, and that is all that is missing."""
     known = gather(scene_of(tmp_path, {"HOME": str(tmp_path), "PATH": ""}))

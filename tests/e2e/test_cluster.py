@@ -245,6 +245,7 @@ def ask_as_peer(node: Node, context: ssl.SSLContext) -> bytes:
     return b""
 
 
+@pytest.mark.slow
 def test_local_only_uses_no_other_node(daemons: Daemons) -> None:
     """Under the policy local-only every request waits for this node, however idle the others are."""
     a, _ = pair_of(daemons, settings(routing={"policy": "local-only"}), settings())
@@ -254,6 +255,7 @@ def test_local_only_uses_no_other_node(daemons: Daemons) -> None:
 @pytest.mark.parametrize(
     ("policy", "slow"), [("fastest-finish", 0), pytest.param("least-busy", 1, marks=pytest.mark.slow)]
 )
+@pytest.mark.slow
 def test_unequal_nodes(daemons: Daemons, policy: str, slow: int) -> None:
     """Six times 0.1 s are done sooner than once 0.8 s: counting sends one to the slow node, seconds none."""
     a, b = pair_of(

@@ -113,6 +113,7 @@ def test_models_that_differ_are_told_and_never_mixed(daemons: Daemons) -> None:
         assert f"models differ on B: {MODEL}" in said
 
 
+@pytest.mark.slow
 def test_a_model_of_this_machine_only_never_leaves(daemons: Daemons) -> None:
     """Its requests wait for the one slot here while the same content is idle on another node."""
     with in_thread(ollama("a" * 64)) as ours, in_thread(ollama("a" * 64)) as theirs:

@@ -84,6 +84,7 @@ def test_another_model_of_that_name_is_never_written_over(anna: OllamaStore, ben
     assert (ben.manifest("M:1").read_bytes(), ben.pulls, ben.names()) == (before, [], ["M:1", "own:1"])
 
 
+@pytest.mark.slow
 def test_a_name_that_is_taken_meanwhile_is_not_written_over(anna: OllamaStore, ben: OllamaStore) -> None:
     """Somebody creates a model of this name while the copy comes: it stays, and the copy leaves nothing."""
     anna.add("m:1", WEIGHTS)
@@ -140,6 +141,7 @@ def test_a_copy_that_is_given_up_leaves_no_model_and_goes_on_next_time(
     assert 0 < second.came_bytes < len(WEIGHTS)
 
 
+@pytest.mark.slow
 def test_every_line_tells_all_and_numbers_only_grow(anna: OllamaStore, ben: OllamaStore) -> None:
     """The total from the first line with bytes on; the speed is that of the limit."""
     anna.add("m:1", WEIGHTS)

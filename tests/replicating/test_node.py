@@ -14,6 +14,7 @@ from tests.support.command import environment, here, sentence
 from tests.support.daemons import until
 
 
+@pytest.mark.slow
 def test_a_wish_needs_the_owners_word_and_then_comes_true(pair: Pair) -> None:
     """Refused with the command that allows it; then the model is there, the same, and serves a request."""
     pair.at_a.add("m:1", b"w" * 3_000_000, b"template")

@@ -127,6 +127,7 @@ def test_it_is_not_tried_for_ever() -> None:
     assert "goes on where it stopped" in last.error
 
 
+@pytest.mark.slow
 def test_silence_is_a_lost_connection() -> None:
     """Whoever copies tells something twice a second."""
 

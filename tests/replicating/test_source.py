@@ -116,6 +116,7 @@ def test_a_refusal_is_told_in_its_words(ben: OllamaStore, kind: str, why: str) -
     assert ben.pulls == []
 
 
+@pytest.mark.slow
 def test_a_part_that_is_lost_is_asked_for_again(ben: OllamaStore) -> None:
     """The connection breaks in the middle of it, twice; meanwhile the problem is told."""
     data = bytes(range(256)) * 4096

@@ -78,6 +78,7 @@ def test_an_engine_that_nobody_has_is_named_only_where_there_is_no_other() -> No
         assert acting.told((found, nobody[1])) == (found,)
 
 
+@pytest.mark.slow
 def test_with_the_daemon_gone_it_is_released_all_the_same(box: StandInMachine, node: Node) -> None:
     """The port has the engine again, and no file tells of what was."""
     tree = box.tree()
@@ -113,6 +114,7 @@ def test_killed_at_any_command_it_can_be_undone(box: StandInMachine, node: Node)
     assert killed >= CALLS
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_a_takeover_goes_on_from_the_record(box: StandInMachine, node: Node) -> None:
     """What was broken off is undone first; so is a release that was killed."""
     tree = box.tree()
@@ -162,6 +164,7 @@ def test_an_engine_in_use_is_moved_only_when_told_to(box: StandInMachine, node: 
     assert command(box, node.home, "release", "--yes").returncode == 0
 
 
+@pytest.mark.slow
 def test_what_is_done_for_one_run_is_undone_alone(box: StandInMachine, node: Node) -> None:
     """A takeover that a person made stays when a daemon of the foreground ends."""
     machine = machine_of(box)

@@ -56,6 +56,7 @@ def brewed(tmp_path: Path) -> Iterator[Brewed]:
         yield brewed
 
 
+@pytest.mark.slow
 def test_it_is_taken_over_and_released(brewed: Brewed, tmp_path: Path) -> None:
     """The file, and the directories made for it, go again; the service has its old plist."""
     owner, files = brewed.start(), brewed.files()

@@ -159,6 +159,7 @@ def page(port: int, path: str = "/v1/models") -> tuple[int, str | None]:
 
 
 @pytest.mark.parametrize("flags", [(), ("--cors",)], ids=["plain", "cors"])
+@pytest.mark.slow
 def test_it_is_taken_over_and_released(system: StandIns, tmp_path: Path, flags: tuple[str, ...]) -> None:
     """The port is answered all the time but for the restart, and LM Studio's settings come back.
 

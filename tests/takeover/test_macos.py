@@ -89,6 +89,7 @@ def test_the_plan_names_every_change(mac: Mac) -> None:
     assert not (mac.state / "launchd").exists()
 
 
+@pytest.mark.slow
 def test_it_is_taken_over_and_released(mac: Mac, tmp_path: Path) -> None:
     """The variable is set only while the app starts; what was set before is set afterwards."""
     mac.keep("launchd", {"OLLAMA_HOST": f"127.0.0.1:{mac.usual}", "PATH": "/bin"})
@@ -162,6 +163,7 @@ def test_a_server_that_the_app_did_not_start_is_left_alone(mac: Mac) -> None:
         plan(mac, other)
 
 
+@pytest.mark.slow
 def test_a_mac_that_lets_nobody_quit_the_app_is_told_how(mac: Mac) -> None:
     """macOS asks a person whether a terminal may control an app; said no, the takeover is undone."""
     owner = mac.open()
@@ -179,6 +181,7 @@ def test_an_engine_elsewhere_is_not_its_affair(mac: Mac) -> None:
         assert not MacApp().applies(Move("ollama", owner, mac.usual, mac.moved))
 
 
+@pytest.mark.slow
 def test_the_agent_sets_the_variable_until_the_server_is_there(mac: Mac, tmp_path: Path) -> None:
     """At log-in: run here by a real shell, with launchctl and nc of the tests."""
     job = plistlib.loads(agent_plist(mac.moved, "it's mine").encode())
@@ -197,6 +200,7 @@ def test_the_agent_sets_the_variable_until_the_server_is_there(mac: Mac, tmp_pat
     assert (tmp_path / "asked").read_text().splitlines() == [f"-z 127.0.0.1 {mac.moved}"] * 2
 
 
+@pytest.mark.slow
 def test_an_app_that_was_opened_again_while_the_front_had_its_port_is_mended(
     mac: Mac, tmp_path: Path
 ) -> None:

@@ -65,6 +65,7 @@ def windows(tmp_path: Path) -> Iterator[Windows]:
         yield windows
 
 
+@pytest.mark.slow
 def test_it_is_taken_over_and_released(windows: Windows, tmp_path: Path) -> None:
     """The variable stays set meanwhile, as Windows starts the app with it; then it is gone."""
     owner, files, registry = windows.start(), windows.files(), windows.registry.told

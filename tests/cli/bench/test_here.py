@@ -21,6 +21,7 @@ def test_nothing_is_sent_that_nobody_agreed_to(live: list[Node]) -> None:
     assert live[0].status().requests_done == before
 
 
+@pytest.mark.slow
 def test_the_running_cluster_is_measured_with_its_own_model(live: list[Node]) -> None:
     """Alone and together through the daemon; shares and bounds come from its own records."""
     line = ("bench", "--here", "--yes", "--rounds", "1", "--requests", "4", "--json")
@@ -34,6 +35,7 @@ def test_the_running_cluster_is_measured_with_its_own_model(live: list[Node]) ->
     assert 0 < found["efficiency"] <= 1
 
 
+@pytest.mark.slow
 def test_who_waits_sees_each_leg(live: list[Node]) -> None:
     """On standard error, so that standard output is the result alone."""
     line = ("bench", "--here", "--yes", "--rounds", "1", "--requests", "1")

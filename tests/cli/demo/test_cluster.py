@@ -72,6 +72,7 @@ def test_cancelling_the_start_leaves_nothing(temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_what_a_killed_demo_left_is_removed_and_what_a_living_one_uses_is_not(temporary: Path) -> None:
     """Directories of dead processes go, for there are keys in them; all others stay."""
     dead = temporary / f"pairproxy-demo-{dead_pid()}-x"

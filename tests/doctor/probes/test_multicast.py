@@ -20,6 +20,7 @@ def test_a_question_is_no_answer_and_an_answer_names_our_service() -> None:
         assert not is_answer(answer[:length])
 
 
+@pytest.mark.slow
 def test_a_node_on_loopback_answers() -> None:
     """The real discovery of a node, asked by the probe; the question is a real one, too."""
 
@@ -39,6 +40,7 @@ def test_a_node_on_loopback_answers() -> None:
     assert run_async(scene()) == ("127.0.0.1",)
 
 
+@pytest.mark.slow
 def test_no_interface_is_asked_that_is_not_there() -> None:
     """Those at which peers may be met, a bounded number, each with its network."""
     found = cards(has_loopback=False)
