@@ -18,10 +18,22 @@ fi
 
 root=$LAB/root
 mount -t overlay overlay -o "lowerdir=/,upperdir=$LAB/upper,workdir=$LAB/work" "$root"
-for path in $LAB_OPEN; do # those on disks of their own are not in the overlay of /
-  if [ "$(stat -c %d "$path")" != "$(stat -c %d /)" ]; then
-    mount --bind -o ro "$path" "$root$path"
-  fi
+mount -t tmpfs -o mode=755 run "$root/run"
+mount -t tmpfs -o mode=1777 tmp "$root/tmp"
+number=0
+for path in $LAB_OPEN; do
+  number=$((number + 1))
+  case $path in
+    /tmp/* | /run/*) # a checkout there is not in the empty directories of the same name
+      mkdir -p "$root$path" "$LAB/upper.$number" "$LAB/work.$number"
+      mount -t overlay overlay -o "lowerdir=$path,upperdir=$LAB/upper.$number,workdir=$LAB/work.$number" "$root$path"
+      ;;
+    *) # those on disks of their own are not in the overlay of /
+      if [ "$(stat -c %d "$path")" != "$(stat -c %d /)" ]; then
+        mount --bind -o ro "$path" "$root$path"
+      fi
+      ;;
+  esac
   while [ "$path" != / ]; do
     chmod o+x "$root$path" 2>/dev/null || true
     path=$(dirname "$path")
@@ -44,8 +56,6 @@ mount -t tmpfs -o mode=1777 shm "$root/dev/shm"
 ln -s pts/ptmx "$root/dev/ptmx"
 ln -s /proc/self/fd "$root/dev/fd"
 ln -s null "$root/dev/console"
-mount -t tmpfs -o mode=755 run "$root/run"
-mount -t tmpfs -o mode=1777 tmp "$root/tmp"
 mkdir -p "$root$LAB_SHARE"
 mount --bind "$LAB_SHARE" "$root$LAB_SHARE"
 
