@@ -78,7 +78,7 @@ def test_it_is_moved_again_while_the_port_stays_open(mac: Mac, home: Path, tmp_p
             await asyncio.to_thread(open_again)
             assert not await asyncio.to_thread(is_refused, mac.usual)
             await until(lambda: answers("ollama", mac.moved))
-            assert mac.known("launchd") == {}
+            await until(lambda: mac.known("launchd") == {})  # unset only once the engine was seen there
             told = await asyncio.to_thread(get_status, home)
             (front,) = (one for one in told.ports if one.kind == "ollama")
             assert front.state == "open"
