@@ -189,6 +189,8 @@ class Port:
                 await asyncio.sleep(ACCEPT_AGAIN_S)
                 continue
             self._take_in(connection, tls, str(caller[0]))
+            if self._beginnings:  # it may need the place of another before the next one comes
+                await asyncio.wait(self._beginnings)  # which cancels none of them
             await asyncio.sleep(0)  # the next one may be there already; others have their turn first
 
     def _take_in(self, connection: socket.socket, tls: ssl.SSLContext | None, host: str) -> None:
