@@ -86,8 +86,7 @@ class Connection(web.RequestHandler):
 
         aiohttp's own close() leaves an idle connection open and reads no more from it.
         """
-        is_idle = not self._messages and self._current_request is None and not self.is_answering
-        if self._request_count and is_idle:
+        if self._request_count and not self._has_request and not self.is_answering:
             self.force_close()
         elif self._request_count:
             self.close()
@@ -95,9 +94,7 @@ class Connection(web.RequestHandler):
     def give_way(self) -> bool:
         """Close at once if nothing is under way; False: a request is, or a reply is not on the wire yet."""
         transport = self.transport
-        if transport is None or self._messages or self._current_request is not None:
-            return False
-        if transport.get_write_buffer_size():
+        if transport is None or self._has_request or transport.get_write_buffer_size():
             return False
         self.force_close()
         transport.abort()  # TLS would keep the descriptor until the other side has said goodbye as well
@@ -136,14 +133,22 @@ class Connection(web.RequestHandler):
         """Keep the connection for the reply under way if a whole request came before its end."""
         if self.transport is None or not self._waits_for_half_closed:
             return None
-        is_idle = self._request_count == 0 or (self._waiter is not None and not self._waiter.done())
-        if is_idle or self.is_answering or self._is_cut():
+        if not self._has_request or self.is_answering or self._is_cut():
             return None
         if not self._has_ended:  # uvloop says it twice
             self._has_ended = True
             self.close()  # after this reply
             self._loop.call_later(LEFT_S, self._look, True)
         return True
+
+    @property
+    def _has_request(self) -> bool:
+        """Whether a request came whose answer has not ended.
+
+        Between reading one and beginning with it aiohttp knows of none for a turn of the loop (Python 3.11),
+        neither in its messages nor as the current one; but then it does not wait for one either.
+        """
+        return self._request_count > 0 and (self._waiter is None or self._waiter.done())
 
     def _is_cut(self) -> bool:
         """Whether the request is known to be shorter than it said."""

@@ -2,13 +2,15 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 import pytest
 from aiohttp import web
 
+from pairproxy.proxy.connection import Connection
 from tests.support.fake_engine import eventually
 from tests.support.node import node_before
-from tests.support.open_ports import echo, open_port
+from tests.support.open_ports import echo, hello, open_port
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
 
@@ -106,3 +108,32 @@ def test_a_fault_in_the_middle_of_a_reply_adds_nothing_to_it() -> None:
         await port.stop()
 
     run_async(main())
+
+
+@pytest.mark.parametrize("end", [Connection.give_way, Connection.part])
+def test_a_request_that_came_is_answered_whenever_its_connection_is_to_end(
+    end: Callable[[Connection], object],
+) -> None:
+    """In each turn of the loop from its being read to its being answered, the first one or a later one."""
+
+    async def main(turns: int, earlier: int) -> None:
+        port, number = await open_port(hello)
+        async with await RawClient.open(number) as client:
+            for _ in range(earlier):
+                assert (await client.ask(request(TAGS, None))).status == 200
+            await eventually(lambda: port.connections == 1)
+            (connection,) = port._server.connections
+            assert isinstance(connection, Connection)
+            client.writer.write(request(TAGS, None))
+            async with asyncio.timeout(5):
+                while connection._request_count == earlier:  # noqa: ASYNC110 each turn counts here
+                    await asyncio.sleep(0)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            end(connection)
+            assert (await client.reply()).body == b"hello", (turns, earlier)
+        await port.stop()
+
+    for turns in range(8):
+        for earlier in (0, 1):
+            run_async(main(turns, earlier))
