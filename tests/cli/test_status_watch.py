@@ -34,7 +34,8 @@ def test_without_a_daemon_it_says_so_and_exits_with_3(home: Path) -> None:
         assert sentence(done) == "No daemon is running here. Start one with `pairproxy up`."
 
 
-@pytest.mark.parametrize("size", [(80, 24), pytest.param((200, 60), marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
 def test_slots_fill_and_empty_while_requests_run(live: list[Node], size: tuple[int, int]) -> None:
     """Both nodes with their cells, the requests, then none of them; nothing scrolls."""
     with watching(live[0].home, *size) as terminal:

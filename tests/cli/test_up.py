@@ -207,7 +207,7 @@ def test_on_a_terminal_no_address_is_broken_apart(home: Path) -> None:
     assert all(len(line) <= 60 for line in lines), lines
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_signal_lets_a_running_reply_end(daemons: Daemons, number: signal.Signals) -> None:
     """The stream is whole, new clients are turned away meanwhile, and the exit status is 0."""
     node, reply = streaming(daemons, tokens=30)

@@ -14,6 +14,7 @@ from pairproxy.guest.processor import LEAST_WINDOW_S
 DEADLINE_S = 30.0
 
 
+@pytest.mark.slow
 def test_what_can_be_read_here_is_read_and_the_rest_is_named() -> None:
     """The processor from the second look on, memory at once; keyboard and mouse where they are told."""
     machine = Machine(lambda: (), lambda argv: "")

@@ -80,6 +80,7 @@ def until_fact(page: Any, section: str, term: str, text: str | re.Pattern[str]) 
     return str(found.inner_text())
 
 
+@pytest.mark.slow
 def test_one_node_alone_says_what_comes_next_and_then_shows_what_it_did(browser: Any, tmp_path: Path) -> None:
     """An empty cluster names the next command and where to send a request; one that ran is there at once."""
     with Daemons(tmp_path) as daemons, watched(browser) as page:
