@@ -96,7 +96,7 @@ def text(
     system = {
         "network": "network-online.target ",
         "user": f"User={wanted.user}\n",
-        "walls": f"{_WALLS}ReadWritePaths={' '.join(_path(one) for one in writable)}\n",
+        "walls": f"{_walls(wanted)}ReadWritePaths={' '.join(_path(one) for one in writable)}\n",
         "wanted_by": "multi-user.target",
     }
     return _UNIT.format(
@@ -107,6 +107,13 @@ def text(
         reload=_line(wanted.reload),
         **(system if is_system else own),
     )
+
+
+def _walls(wanted: Wanted) -> str:
+    """What keeps the system's unit in; a program or a home in /tmp is not there with a /tmp of its own."""
+    needed = (*wanted.up, str(wanted.home))
+    is_temporary = any(word.startswith(("/tmp/", "/var/tmp/")) for word in needed)  # noqa: S108 as systemd has them
+    return _WALLS.replace("PrivateTmp=yes\n", "") if is_temporary else _WALLS
 
 
 def lingers(unit: str) -> bool:

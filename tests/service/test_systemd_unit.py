@@ -55,6 +55,21 @@ def test_only_the_systems_has_walls() -> None:
     } <= set(system.splitlines())
 
 
+@pytest.mark.parametrize(
+    ("program", "home", "has_its_own"),
+    [
+        ("/opt/pairproxy/bin/python", "/srv/ann", True),
+        ("/tmpfiles/python", "/srv/ann", True),  # noqa: S108
+        ("/tmp/try/bin/python", "/srv/ann", False),  # noqa: S108 the directory that systemd means
+        ("/opt/python", "/var/tmp/ann", False),  # noqa: S108
+    ],
+)
+def test_a_program_in_the_temporary_directory_is_seen(program: str, home: str, has_its_own: bool) -> None:
+    """With a /tmp of its own the service would not find it."""
+    unit = text(Wanted((program,), Path(home), "daemon"), is_system=True)
+    assert ("PrivateTmp=yes" in unit.splitlines()) is has_its_own
+
+
 def test_what_else_was_done_stands_in_it() -> None:
     """So that uninstalling takes back exactly that."""
     unit = text(PLAIN, is_system=False, notes=(f"{DIRECTORIES}2", LINGERS))
