@@ -30,15 +30,12 @@ class Stand:
         self._ours, self._supervisor = ours, supervisor
         self.sockets: tuple[socket.socket, ...] = ()
         """What is listened on; empty: the port is not ours now."""
+        self.hosts: tuple[str, ...] = ()
+        """The addresses on which it is had: a socket does not tell its own any more once a server closed it."""
         self._names: tuple[str, ...] = ()  # by which a service manager keeps them
         self.holder: Holder | None = None
         """Who has it, as far as it was asked for."""
         self._asking: asyncio.Task[Holder] | None = None
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The addresses on which it is had."""
-        return tuple(host_of(sock) for sock in self.sockets)
 
     @property
     def is_kept(self) -> bool:
@@ -69,7 +66,7 @@ class Stand:
         """The daemon ends: what a service manager keeps, it keeps for the next one."""
         for sock in self.sockets:
             sock.close()
-        self.sockets = ()
+        self.sockets = self.hosts = ()
         self._ours.discard(self.port)
 
     def ask_who(self, then: Callable[[], None]) -> None:
@@ -89,6 +86,7 @@ class Stand:
         if not sockets:
             return False
         self.sockets, self.holder, self.port = tuple(sockets), None, port_of(sockets[0])
+        self.hosts = tuple(host_of(sock) for sock in sockets)
         self._ours.add(self.port)
         self._names = tuple(_name_of(sock) for sock in sockets)
         for name, sock in zip(self._names, sockets, strict=True):

@@ -52,3 +52,19 @@ def test_an_address_that_cannot_be_had_is_no_fault() -> None:
         assert not Stand("192.0.2.1", free_ports(1)[0], set(), Supervisor()).try_to_have()
 
     run_async(scene())
+
+
+def test_its_addresses_are_told_although_a_server_has_closed_its_sockets() -> None:
+    """A daemon that stops is still asked for its status."""
+
+    async def scene() -> None:
+        stand = Stand("127.0.0.1", 0, set(), Supervisor())
+        assert stand.have()
+        hosts = stand.hosts
+        for sock in stand.sockets:
+            sock.close()
+        assert (stand.hosts, hosts[0]) == (hosts, "127.0.0.1")
+        stand.close()
+        assert stand.hosts == ()
+
+    run_async(scene())
