@@ -31,7 +31,7 @@ class Stand:
         self.sockets: tuple[socket.socket, ...] = ()
         """What is listened on; empty: the port is not ours now."""
         self.hosts: tuple[str, ...] = ()
-        """The addresses on which it is had: a socket does not tell its own any more once a server closed it."""
+        """The addresses on which it is had; sockets that a server has closed do not tell theirs any more."""
         self._names: tuple[str, ...] = ()  # by which a service manager keeps them
         self.holder: Holder | None = None
         """Who has it, as far as it was asked for."""
