@@ -11,6 +11,8 @@ from tests.support.daemons import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # the first of them may install the clients
 
+DIRECT_TRIES = 6  # under load one in ten fails
+
 
 def ask(client: Client, url: str, model: str) -> dict[str, object]:
     """Run a driver; where its environment cannot be had, the skip says why and is counted."""
@@ -20,12 +22,24 @@ def ask(client: Client, url: str, model: str) -> dict[str, object]:
         pytest.skip(str(error))
 
 
+def ask_engine(client: Client, scene: Scene) -> dict[str, object]:
+    """Run a driver without a proxy.
+
+    llama.cpp's server closes a kept connection a moment after each stream, without a word before: a client that
+    asks at once on the same one fails by chance (one time in two where that was sought). Through us it may not.
+    """
+    for _ in range(DIRECT_TRIES):
+        directly = ask(client, scene.engine[client.dialect], scene.model)
+        unexpected = {name: directly[name] for name in failed(directly) - scene.may_fail - {"error"}}
+        if not unexpected:
+            return directly
+    raise AssertionError(f"{client.name} fails without us: {unexpected}")
+
+
 def compare(client: Client, scene: Scene) -> list[Record]:
     """Run a driver directly and through both nodes: equal results. Returns what was new to the ledger."""
-    directly = ask(client, scene.engine[client.dialect], scene.model)
+    directly = ask_engine(client, scene)
     assert set(directly) == set(client.calls)
-    unexpected = failed(directly) - scene.may_fail - {"error"}
-    assert not unexpected, {name: directly[name] for name in unexpected}
     until(lambda: all(is_free(node) for node in scene.nodes), "the engines have dropped what others left")
     before = scene.records()
     assert ask(client, scene.url, scene.model) == directly
