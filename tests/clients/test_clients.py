@@ -25,8 +25,9 @@ def ask(client: Client, url: str, model: str) -> dict[str, object]:
 def ask_engine(client: Client, scene: Scene) -> dict[str, object]:
     """Run a driver without a proxy.
 
-    llama.cpp's server closes a kept connection a moment after each stream, without a word before: a client that
-    asks at once on the same one fails by chance (one time in two where that was sought). Through us it may not.
+    llama.cpp's server closes a kept connection a moment after each stream, without a word before: a client
+    that asks at once on the same one fails by chance (one time in two where that was sought). Through us it
+    may not.
     """
     for _ in range(DIRECT_TRIES):
         directly = ask(client, scene.engine[client.dialect], scene.model)
