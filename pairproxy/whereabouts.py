@@ -1,5 +1,6 @@
 """daemon.json in the home: how the commands find the running daemon. It is there exactly while one runs."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from pairproxy.api.schema import DaemonFile
 from pairproxy.core.errors import StoreError
 from pairproxy.security.private_files import write_private
 
+_log = logging.getLogger(__name__)
+
 
 class Whereabouts:
     """What is told of a daemon there, and kept up to date."""
@@ -17,6 +20,7 @@ class Whereabouts:
     def __init__(self, home: Path) -> None:
         self._path = home / DAEMON_FILE
         self._file: DaemonFile | None = None
+        self._written: DaemonFile | None = None
 
     @property
     def file(self) -> DaemonFile:
@@ -29,16 +33,23 @@ class Whereabouts:
         """Write it. Raises StoreError."""
         self._file = file
         write_private(self._path, msgspec.json.encode(file))
+        self._written = file
 
     def change(self, **fields: Any) -> None:
-        """Write it with other values in these fields, if it was told before. Raises StoreError."""
+        """Write it with other values in these fields, if it was told before.
+
+        A disk that is full keeps no port closed: that is said in the log, and the next change writes it all.
+        """
         if self._file is None:
             return
         file = msgspec.structs.replace(self._file, **fields)
-        if file != self._file:
-            self.tell(file)
+        if file != self._written:
+            try:
+                self.tell(file)
+            except StoreError as error:
+                _log.error("commands may not find this daemon's ports: %s", error.sentence)
 
     def remove(self) -> None:
         """Nobody is here, or not any more."""
-        self._file = None
+        self._file = self._written = None
         self._path.unlink(missing_ok=True)

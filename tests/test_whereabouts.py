@@ -30,3 +30,16 @@ def test_it_is_told_kept_up_to_date_and_taken_away(home: Path) -> None:
     assert not (home / DAEMON_FILE).exists()
     with pytest.raises(StoreError):
         _ = where.file
+
+
+def test_a_disk_that_takes_nothing_closes_no_port(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It is said, and written with the next change, were it the same again."""
+    where = Whereabouts(home)
+    where.tell(FILE)
+    away = home.rename(home.with_name("away"))
+    where.change(peer_port=3)
+    assert "commands may not find this daemon's ports" in caplog.text
+    assert where.file.peer_port == 3
+    away.rename(home)
+    where.change(peer_port=3)
+    assert read_daemon_file(home).peer_port == 3

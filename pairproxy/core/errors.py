@@ -38,7 +38,6 @@
      |   `- ReplyTruncated        502  after the first body byte: may not
      `- SetupError                     said on the terminal, exit status 1
          |- ConfigError
-         |- NothingToServe
          |- PortTaken
          |- EngineUnavailable
          |- PairingFailed
@@ -202,10 +201,6 @@ class SetupError(PairproxyError):
 
 
 class ConfigError(SetupError):
-    pass
-
-
-class NothingToServe(SetupError):
     pass
 
 
