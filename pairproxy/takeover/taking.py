@@ -10,7 +10,7 @@ from msgspec import structs
 
 from pairproxy.api.client import NoDaemon, ports_wish, read_daemon_file
 from pairproxy.api.ports import PortStatus, PortWish
-from pairproxy.core.errors import PairproxyError, SetupError
+from pairproxy.core.errors import PairproxyError, SetupError, StoreError
 from pairproxy.takeover import record
 from pairproxy.takeover.asking import HOST, answers, ask
 from pairproxy.takeover.gap import Gap
@@ -168,8 +168,15 @@ def _undo(home: Path, taken: Taken, machine: Machine, tell: Tell) -> list[str]:
     if not any(isinstance(note, NothingStarts) for note in notes):
         tell(f"waiting for {name_of(taken.kind)} on port {taken.usual}")
         notes += _until_back(taken)
-    record.write(home, record.read(home).without(taken.kind))
-    _wish(home, "usual", taken.usual)
+    try:
+        record.write(home, record.read(home).without(taken.kind))
+    except StoreError as error:
+        raise TakeoverFailed(
+            f"All was put back, but its record could not be deleted: {error.sentence} Then run "
+            "`pairproxy release` once more; it changes nothing else."
+        ) from error
+    finally:
+        _wish(home, "usual", taken.usual)
     return notes
 
 
