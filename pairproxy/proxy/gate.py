@@ -20,6 +20,8 @@ _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0
 
 FROM_CONTAINERS = frozenset(("host.docker.internal", "gateway.docker.internal", "host.containers.internal"))
 """Docker's and Podman's names for the machine a container runs on. No public name ends in .internal."""
+HOSTS = 64  # Host values whose name is remembered; a machine is called by a handful
+HOST_BYTES = 128  # a longer one is not remembered
 
 
 class Gate:
@@ -28,6 +30,7 @@ class Gate:
     def __init__(self, own_name: str | None = None) -> None:
         name = (own_name if own_name is not None else socket.gethostname()).lower()
         self._names = {"localhost"} | ({name, f"{name}.local"} if name else set())
+        self._hosts: dict[str, tuple[str, bool]] = {}  # by Host: its name, and whether it is one of our own
 
     def check(
         self,
@@ -49,10 +52,10 @@ class Gate:
         """
         if len(hosts) != 1:
             raise BadRequest("A request needs exactly one Host header.")
-        name = _name_in(hosts[0])
+        name, is_own = self._hosts.get(hosts[0]) or self._look_at(hosts[0])
         is_page = bool(origins) or fetch_site is not None or is_like_page
         is_container = knows_containers and name in FROM_CONTAINERS and not is_page
-        if not (is_container or name in self._names or is_loopback(name)):
+        if not (is_container or is_own):
             raise NotAllowed("This Host is not a name of this machine.")
         if len(origins) > 1:
             raise NotAllowed("A request has one Origin at most.")
@@ -65,6 +68,17 @@ class Gate:
         if fetch_site in ("cross-site", "same-site"):
             raise NotAllowed("Pages of other sites may not use this port.")
         return False
+
+    def _look_at(self, host: str) -> tuple[str, bool]:
+        """Read a Host; one of our own only once, for all requests of a client say the same.
+
+        Raises BadRequest.
+        """
+        name = _name_in(host)
+        is_own = name in self._names or is_loopback(name)
+        if is_own and len(self._hosts) < HOSTS and len(host) <= HOST_BYTES:
+            self._hosts[host] = name, is_own
+        return name, is_own
 
 
 def is_like_page(method: str, fields: Mapping[str, str]) -> bool:

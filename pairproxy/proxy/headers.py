@@ -1,7 +1,11 @@
-"""Which headers go on. Towards this node's engine all but hop-by-hop; between nodes an allow-list."""
+"""Which headers go on. Towards this node's engine all but hop-by-hop; between nodes an allow-list.
+
+A header is judged by its name, and every message has the same few names: what becomes of each spelling is
+worked out once (Fates), not for each header of each message.
+"""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 Headers = tuple[tuple[bytes, bytes], ...]
 """Raw (name, value) pairs in the order and spelling they came in."""
@@ -50,18 +54,38 @@ QUEUE = "X-Pairproxy-Queue-Seconds"
 REFUSED = "X-Pairproxy-Refused"
 PROTOCOL = "X-Pairproxy-Protocol"
 TRACE = "traceparent"
+SPELLINGS = 512  # of names that are remembered; clients and engines have about fifty
+NAME_BYTES = 64  # a longer name is nobody's, and would be remembered for nothing
+_NAMES_NOTHING = frozenset({b"keep-alive", b"Keep-Alive", b"close"})
+"""What Connection nearly always says; it names no header that would not stay here anyway."""
 _TRACE = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)
+
+
+class Fates(dict[bytes, bool]):
+    """Whether a header goes on, by its name in any spelling."""
+
+    def __init__(self, goes_on: Callable[[bytes], bool]) -> None:
+        """``goes_on`` judges a name in lower case."""
+        self._goes_on = goes_on
+
+    def __missing__(self, name: bytes) -> bool:
+        """Judge a spelling that was not seen before."""
+        fate = self._goes_on(name.lower())
+        if len(self) < SPELLINGS and len(name) <= NAME_BYTES:
+            self[name] = fate
+        return fate
+
+
+_to_engine = Fates(lambda name: name not in HOP_BY_HOP and not name.startswith(OWN_PREFIX))
+_to_peer = Fates(TO_PEER.__contains__)
+_to_client = Fates(lambda name: name not in HOP_BY_HOP or name == b"transfer-encoding")
+_from_peer = Fates(FROM_PEER.__contains__)
+_is_connection = Fates(b"connection".__eq__)
 
 
 def to_engine(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     """A client's headers as its engine would have got them, hop-by-hop ones and our own apart."""
-    pairs = tuple(headers)
-    dropped = HOP_BY_HOP | named_by_connection(pairs)
-    return tuple(
-        (name, value)
-        for name, value in pairs
-        if name.lower() not in dropped and not name.lower().startswith(OWN_PREFIX)
-    )
+    return _past_this_hop(tuple(headers), _to_engine)
 
 
 def to_peer(
@@ -75,8 +99,10 @@ def to_peer(
     The size is counted here: however the body came in, it goes out whole. ``also`` names more headers that
     this one request is allowed to take along, in lower case.
     """
-    allowed = TO_PEER | also
-    kept = tuple((name, value) for name, value in headers if name.lower() in allowed)
+    if also:
+        kept = [pair for pair in headers if pair[0].lower() in TO_PEER | also]
+    else:
+        kept = [pair for pair in headers if _to_peer[pair[0]]]
     own = tuple((name.encode(), value.encode()) for name, value in extra)
     return (*kept, (b"Content-Length", b"%d" % len(body)), *own)
 
@@ -85,9 +111,8 @@ def to_client(headers: Iterable[tuple[bytes, bytes]], is_from_peer: bool) -> Hea
     """A reply's headers as the client gets them. Framing stays, since the body's bytes stay."""
     pairs = tuple(headers)
     if is_from_peer:
-        return tuple((name, value) for name, value in pairs if name.lower() in FROM_PEER)
-    dropped = (HOP_BY_HOP - {b"transfer-encoding"}) | named_by_connection(pairs)
-    return tuple((name, value) for name, value in pairs if name.lower() not in dropped)
+        return tuple([pair for pair in pairs if _from_peer[pair[0]]])
+    return _past_this_hop(pairs, _to_client)
 
 
 def unconditional(headers: Headers) -> Headers:
@@ -140,10 +165,15 @@ def first(headers: Iterable[tuple[bytes, bytes]], name: str) -> str | None:
 
 def named_by_connection(pairs: Headers) -> frozenset[bytes]:
     """The headers that Connection declares to be for this hop only (RFC 9110, 7.6.1)."""
-    tokens = [
-        token.strip().lower()
-        for name, value in pairs
-        if name.lower() == b"connection"
-        for token in value.split(b",")
-    ]
+    said = [value for name, value in pairs if _is_connection[name] and value not in _NAMES_NOTHING]
+    if not said:
+        return frozenset()
+    tokens = {token.strip().lower() for value in said for token in value.split(b",")}
     return frozenset(tokens) - {b"close", b"content-length", b"host"}
+
+
+def _past_this_hop(pairs: Headers, fates: Fates) -> Headers:
+    kept = [pair for pair in pairs if fates[pair[0]]]
+    if len(kept) < len(pairs) and (named := named_by_connection(pairs)):  # Connection is never kept itself
+        kept = [pair for pair in kept if pair[0].lower() not in named]
+    return tuple(kept)

@@ -1,7 +1,8 @@
 """A request as it leaves: its bytes, and how a body too large for one write follows them."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from pairproxy.core.errors import BadRequest
 
@@ -9,8 +10,7 @@ INLINE_BODY_BYTES = 256 * 1024  # a body up to this is handed to the transport a
 SLICE_BYTES = 256 * 1024  # of a larger one; waits for the upstream between two
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(msgspec.Struct, frozen=True):
     """One request for an upstream.
 
     ``target`` is the raw path and query as the client sent it (bytes beyond ASCII as surrogates).
@@ -43,11 +43,12 @@ def request_head(outgoing: Outgoing) -> bytes:
     major, minor = outgoing.version
     line = f"{outgoing.method} {outgoing.target} HTTP/{major}.{minor}\r\n"
     lines = [line.encode("utf-8", "surrogateescape")]
-    lines += [name + b": " + value + b"\r\n" for name, value in outgoing.headers]
+    lines += [b"%b: %b\r\n" % pair for pair in outgoing.headers]
     if outgoing.is_chunked:
         lines.append(b"Transfer-Encoding: chunked\r\n")
-    expected = len(lines) + 1
-    head = b"".join((*lines, b"\r\n"))
+    lines.append(b"\r\n")
+    expected = len(lines)
+    head = b"".join(lines)
     is_split = head.count(b"\n") != expected or head.count(b"\r") != expected or b"\0" in head
     if is_split or line.count(" ") != 2:
         raise BadRequest("The request's path or headers hold a line break or a space. Send them encoded.")

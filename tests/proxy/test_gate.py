@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairproxy.core.errors import BadRequest, NotAllowed
-from pairproxy.proxy.gate import Gate, is_like_page
+from pairproxy.proxy.gate import HOST_BYTES, HOSTS, Gate, is_like_page
 
 GATE = Gate("MyBox")
 OWN = [
@@ -179,3 +179,18 @@ def test_no_text_gets_in_by_surprise(text: str) -> None:
         name = text.lower()
         own = ("localhost", "mybox", "127.", "0.0.0.0", "[", "app://", "file://", "tauri://", "vscode-")
         assert name.removeprefix("https://").removeprefix("http://").startswith(own)
+
+
+def test_what_is_remembered_of_hosts_is_bounded() -> None:
+    """Foreign ones never, our own up to a number and a length; each is judged as it was the first time."""
+    long = "a" * (HOST_BYTES + 1)
+    gate = Gate(long)
+    for _ in range(2):
+        with pytest.raises(NotAllowed):
+            gate.check(["evil.example"], [], None)
+        assert not gate.check([long], [], None)
+    assert not gate._hosts
+    for number in range(2 * HOSTS):
+        for _ in range(2):
+            assert not gate.check([f"127.0.0.1:{number}"], [], None)
+    assert len(gate._hosts) == HOSTS

@@ -149,3 +149,21 @@ def test_two_traceparents_are_none() -> None:
 def test_whatever_a_client_sends_as_a_traceparent_is_harmless(text: str) -> None:
     """It is 55 known characters afterwards, or nothing."""
     assert re.fullmatch(r"(00-[0-9a-f]{32}-[0-9a-f]{16}-0[01])?", headers.trace_of([text]))
+
+
+def test_what_is_remembered_of_names_is_bounded() -> None:
+    """Whoever invents names costs no memory, and each is judged all the same."""
+    asked: list[bytes] = []
+
+    def judge(name: bytes) -> bool:
+        asked.append(name)
+        return name.startswith(b"x")
+
+    fates = headers.Fates(judge)
+    names = [b"X-%d" % number for number in range(2 * headers.SPELLINGS)]
+    long = b"x" * (headers.NAME_BYTES + 1)
+    assert all(fates[name] for name in (long, *names, *names, long))
+    assert len(fates) == headers.SPELLINGS
+    assert long not in fates
+    assert asked.count(names[0].lower()) == 1
+    assert asked.count(names[-1].lower()) == 2
