@@ -5,11 +5,11 @@ share it; the same client; the same model. Before any, a log-normal prior.
 """
 
 import math
-from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from statistics import NormalDist
 
 from pairproxy.core.models import ModelName, Request
@@ -71,28 +71,59 @@ def _log_normal(logs: list[float]) -> tuple[float, float]:
     return middle, math.sqrt(spread_2)
 
 
+class _Weighed:
+    """Lengths of equal weight, in order, with the sums of those that are shorter."""
+
+    __slots__ = ("sums", "tokens", "weight")
+
+    def __init__(self, tokens: Sequence[float], weight: float) -> None:
+        self.tokens = tokens
+        self.weight = weight
+        self.sums = list(accumulate(tokens, initial=0.0))
+
+    def above(self, tokens: float) -> float:
+        """The weight of those that are longer."""
+        return (len(self.tokens) - bisect_right(self.tokens, tokens)) * self.weight
+
+    def within(self, above: float, most: float) -> float:
+        """The weighed sum of min(tokens, most) over those longer than ``above``."""
+        tokens, sums = self.tokens, self.sums
+        low = bisect_right(tokens, above)
+        high = max(bisect_right(tokens, most), low)
+        whole, over = sums[high] - sums[low], len(tokens) - high
+        return (whole + over * most if over else whole) * self.weight
+
+
+_BEFORE = _Weighed(_PRIOR, 1.0 / _ATOMS)
+
+
 class Lengths:
-    """A distribution of reply lengths in tokens. Frozen once made; every question takes O(log n)."""
+    """A distribution of reply lengths in tokens. Frozen once made; most questions take O(log n).
+
+    It is made anew for every reply that was learned, mostly to be asked for the mean: so all else is reckoned
+    when it is first asked for, and what was seen and what was expected before are never merged.
+    """
+
+    __slots__ = ("_as_before", "_before", "_logs", "_mean", "_seen", "_sorted", "_starts", "_weight")
 
     def __init__(self, seen: Iterable[int] = (), like: "Lengths | None" = None) -> None:
         """Of what was ``seen``, and of what was to be expected before: ``like``, else the prior.
 
         The prior weighs as much as one reply that was seen; ``like``, of the same model, as LIKE_WEIGHT.
         """
-        known = [(float(one), 1.0) for one in seen]
-        self._logs = _log_normal([math.log(max(one, 1.0)) for one, _ in known])
-        self._is_prior = not known
-        before, weight = (_PRIOR, 1.0) if like is None else (like.parts(), LIKE_WEIGHT)
-        weighed = sorted(known + [(one, weight / _ATOMS) for one in before])
-        self._tokens = array("d", (tokens for tokens, _ in weighed))
-        self._below = array("d", [0.0])  # weight of all shorter ones
-        self._sums = array("d", [0.0])  # their tokens, weighed
-        for tokens, weight in weighed:
-            self._below.append(self._below[-1] + weight)
-            self._sums.append(self._sums[-1] + weight * tokens)
+        self._sorted = sorted(seen)
+        self._before = before = _BEFORE if like is None else like.as_before()
+        self._weight = len(self._sorted) + before.weight * _ATOMS
+        self._mean = (sum(self._sorted) + before.sums[-1] * before.weight) / self._weight
+        self._seen: _Weighed | None = None
+        self._as_before: _Weighed | None = None
+        self._starts: list[float] | None = None
+        self._logs: tuple[float, float] | None = None
 
     def unlikely(self, most: float = math.inf) -> Unlikely:
         """Its tail; ``most``: the spread of its logarithm is known to be no wider."""
+        if self._logs is None:
+            self._logs = _log_normal([math.log(max(one, 1)) for one in self._sorted])
         middle, spread = self._logs
         return Unlikely(middle, min(spread, most))
 
@@ -100,20 +131,37 @@ class Lengths:
         """Forty equally likely lengths that stand for it."""
         return tuple(self.quantile((index + 0.5) / _ATOMS) for index in range(_ATOMS))
 
+    def as_before(self) -> _Weighed:
+        """Its parts, as what is to be expected of others of the same model."""
+        if self._as_before is None:
+            self._as_before = _Weighed(self.parts(), LIKE_WEIGHT / _ATOMS)
+        return self._as_before
+
     def mean(self, limit: int | None = None) -> float:
         """Tokens on average, none longer than the client's limit: prices what waits.
 
         As long as nothing was seen, the limit is the best hint there is.
         """
-        mean = self._sums[-1] / self._below[-1]
-        if limit is None or self._is_prior:
-            return mean if limit is None else min(mean, float(limit))
-        return self._within(0.0, float(limit)) / self._below[-1]
+        if limit is None:
+            return self._mean
+        if not self._sorted:
+            return min(self._mean, float(limit))
+        if limit >= self._sorted[-1] and limit >= self._before.tokens[-1]:
+            return self._mean
+        return self._within(0.0, float(limit)) / self._weight
 
     def quantile(self, part: float, limit: int | None = None) -> float:
         """Tokens that a ``part`` of all replies does not exceed; part in [0, 1]."""
-        index = bisect_right(self._below, part * self._below[-1] * (1.0 - 1e-9)) - 1
-        tokens = self._tokens[min(index, len(self._tokens) - 1)]
+        seen, before = self._sorted, self._before
+        if self._starts is None:  # of each length that was expected before: the weight of all shorter ones
+            places = enumerate(before.tokens)
+            self._starts = [bisect_left(seen, one) + number * before.weight for number, one in places]
+        weight = part * self._weight * (1.0 - 1e-9)
+        number = bisect_right(self._starts, weight)
+        if number and (not seen or weight < self._starts[number - 1] + before.weight):
+            tokens = before.tokens[number - 1]
+        else:
+            tokens = float(seen[min(int(weight - number * before.weight), len(seen) - 1)])
         return tokens if limit is None else min(tokens, float(limit))
 
     def remaining(self, done: float, limit: int | None = None) -> float:
@@ -125,18 +173,19 @@ class Lengths:
         most = math.inf if limit is None else float(limit)
         if done >= most:
             return 0.0
-        index = bisect_right(self._tokens, done)
-        weight = self._below[-1] - self._below[index]
-        if index == len(self._tokens):
+        weight = self._weighed().above(done) + self._before.above(done)
+        if not weight:
             return min(done / 2.0, most - done)
-        return self._within(done, most) / weight - done
+        return max(self._within(done, most) / weight - done, 0.0)
 
     def _within(self, above: float, most: float) -> float:
         """The weighed sum of min(tokens, most) over those longer than ``above``."""
-        low, high = bisect_right(self._tokens, above), bisect_right(self._tokens, most)
-        total = self._sums[max(high, low)] - self._sums[low]
-        over = self._below[-1] - self._below[max(high, low)]
-        return total + over * most if over > 0.0 else total
+        return self._weighed().within(above, most) + self._before.within(above, most)
+
+    def _weighed(self) -> _Weighed:
+        if self._seen is None:
+            self._seen = _Weighed(self._sorted, 1.0)
+        return self._seen
 
 
 NOTHING_SEEN = Lengths()
@@ -146,19 +195,23 @@ _Kind = tuple[ModelName, str, int]
 
 @dataclass(slots=True)
 class _Seen:
-    last: deque[int] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    last: deque[int] = field(default_factory=deque)
+    ordered: list[int] = field(default_factory=list)  # the same, the shortest first
     count: int = 0  # also those that are forgotten
     made: Lengths | None = None
     made_like: Lengths | None = None
 
     def add(self, tokens: int) -> None:
+        if len(self.last) == REMEMBERED:
+            del self.ordered[bisect_left(self.ordered, self.last.popleft())]
         self.last.append(tokens)
+        insort(self.ordered, tokens)
         self.count += 1
         self.made = None
 
     def lengths(self, like: Lengths | None = None) -> Lengths:
         if self.made is None or self.made_like is not like:
-            self.made, self.made_like = Lengths(self.last, like), like
+            self.made, self.made_like = Lengths(self.ordered, like), like
         return self.made
 
 
@@ -175,7 +228,10 @@ class LengthTable:
             return
         self._answers.clear()
         for kind in _kinds(request):
-            self._seen.setdefault(kind, _Seen()).add(tokens)
+            seen = self._seen.get(kind)
+            if seen is None:
+                seen = self._seen[kind] = _Seen()
+            seen.add(tokens)
             self._seen.move_to_end(kind)
         while len(self._seen) > KINDS:
             self._seen.popitem(last=False)

@@ -1,3 +1,4 @@
+import math
 from random import Random
 
 import pytest
@@ -67,6 +68,33 @@ def test_its_answers_fit_together(seen: list[int], done: float, limit: int | Non
         assert max(quantiles) <= limit
         assert lengths.mean(limit) <= limit
         assert done >= limit or done + lengths.remaining(done, limit) <= limit + 1e-6
+
+
+@given(
+    st.lists(st.integers(1, 3000), max_size=60),
+    st.lists(st.integers(1, 3000), max_size=60),
+    st.floats(0.0, 4000.0),
+    st.none() | st.integers(0, 4000),
+)
+def test_its_answers_are_those_of_all_lengths_taken_one_by_one(
+    seen: list[int], like: list[int], done: float, limit: int | None
+) -> None:
+    """Whatever is kept apart, or reckoned later: each reply has weight one, what was expected ten in all."""
+    lengths, most = Lengths(seen, Lengths(like)), math.inf if limit is None else float(limit)
+    weighed = [(float(one), 1.0) for one in seen] + [(one, 0.25) for one in Lengths(like).parts()]
+    total = sum(weight for _, weight in weighed)
+    if seen or limit is None:
+        mean = sum(min(one, most) * weight for one, weight in weighed) / total
+        assert lengths.mean(limit) == pytest.approx(mean)
+    longer = [(one, weight) for one, weight in weighed if one > done]
+    if longer and done < most:
+        rest = sum((min(one, most) - done) * weight for one, weight in longer)
+        rest /= sum(weight for _, weight in longer)
+        assert lengths.remaining(done, limit) == pytest.approx(rest, abs=1e-6)
+    for part in (0.1, 0.5, 0.9):
+        middle = lengths.quantile(part)
+        assert sum(weight for one, weight in weighed if one < middle) <= part * total + 1e-6
+        assert sum(weight for one, weight in weighed if one <= middle) >= part * total - 1e-6
 
 
 def table(*replies: tuple[tuple[int, ...], str, int]) -> LengthTable:
