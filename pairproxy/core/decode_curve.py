@@ -14,6 +14,8 @@ the kind decides.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import add
 
 from pairproxy.core.models import Rates
 
@@ -96,12 +98,16 @@ class DecodeCurve:
             wrong = [one - level for one, level in zip(seen, self._levels, strict=True)]
             best = _best(self._scores(prior.beta))
             excess = wrong[best] - min(max(wrong[best], -MOST_STEP), MOST_STEP)
-            wrong = [one - excess for one in wrong]
+            if excess:
+                wrong = [one - excess for one in wrong]
             weight = min(1.0, tokens / FULL_TOKENS)
             self._judge(wrong, weight)
-            for index, one in enumerate(wrong):
-                self._usual[index] += USUAL_WEIGHT * weight * (self._levels[index] + one - self._usual[index])
-                self._levels[index] += LEVEL_WEIGHT * weight * one
+            levels, far, near = self._levels, USUAL_WEIGHT * weight, LEVEL_WEIGHT * weight
+            self._usual = [
+                usual + far * (level + one - usual)
+                for usual, level, one in zip(self._usual, levels, wrong, strict=True)
+            ]
+            self._levels = [level + near * one for level, one in zip(levels, wrong, strict=True)]
         self.replies += 1
 
     def calibrate(self, tokens: float, seconds: float, company: int) -> None:
@@ -159,29 +165,36 @@ class DecodeCurve:
     ) -> None:
         if max(wrong) - min(wrong) < INFORMATIVE:
             return
-        for index, one in enumerate(wrong):
-            squared = (one / noise) ** 2
-            self._errors[index] *= FORGETTING
-            self._errors[index] += weight * most * squared / (most + squared)
+        heavy, squares = weight * most, [(one / noise) ** 2 for one in wrong]
+        self._errors = [
+            error * FORGETTING + heavy * squared / (most + squared)
+            for error, squared in zip(self._errors, squares, strict=True)
+        ]
 
     def _scores(self, prior_beta: float) -> list[float]:
-        return [
-            error + (math.log((beta + SMALL) / (prior_beta + SMALL)) / PRIOR_SPREAD) ** 2
-            for error, beta in zip(self._errors, BENDS, strict=True)
-        ]
+        return list(map(add, self._errors, _unlikeliness(prior_beta)))
+
+
+@lru_cache(maxsize=16)  # a prior for each kind of engine
+def _unlikeliness(prior_beta: float) -> tuple[float, ...]:
+    """How much the prior speaks against each of BENDS."""
+    return tuple((math.log((beta + SMALL) / (prior_beta + SMALL)) / PRIOR_SPREAD) ** 2 for beta in BENDS)
 
 
 def _rates(tokens: float, company_s: Mapping[int, float]) -> list[float]:
     """ln r1 by this reply alone, for each of BENDS; within MOST_LOG, as an engine may mistake its units."""
-    logs = []
-    for beta in BENDS:
-        alone_s = sum(seconds / (1.0 + beta * (company - 1)) for company, seconds in company_s.items())
-        logs.append(min(max(math.log(tokens / alone_s), -MOST_LOG), MOST_LOG))
+    alone_s = [0.0] * len(BENDS)
+    for company, seconds in company_s.items():
+        others = company - 1
+        alone_s = [one + seconds / (1.0 + beta * others) for one, beta in zip(alone_s, BENDS, strict=True)]
+    logs = [math.log(tokens / one) for one in alone_s]
+    if max(logs) > MOST_LOG or min(logs) < -MOST_LOG:
+        return [min(max(one, -MOST_LOG), MOST_LOG) for one in logs]
     return logs
 
 
 def _best(scores: Sequence[float]) -> int:
-    return min(range(len(scores)), key=scores.__getitem__)
+    return scores.index(min(scores))
 
 
 def _vertex(scores: Sequence[float], best: int) -> float:
