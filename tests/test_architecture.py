@@ -113,7 +113,11 @@ def test_core_draws_no_global_randomness() -> None:
 @pytest.mark.parametrize(
     ("module", "heavy"),
     [
-        ("cli", "aiohttp zeroconf prometheus_client opentelemetry sqlite3 pairproxy.daemon pairproxy.web"),
+        ("cli", "typer pydantic rich asyncio msgspec"),
+        (
+            "cli.commands",
+            "aiohttp zeroconf prometheus_client opentelemetry sqlite3 pairproxy.daemon pairproxy.web",
+        ),
         ("cli.status", "aiohttp prometheus_client opentelemetry sqlite3 pairproxy.web pairproxy.drawing"),
         (
             "daemon",

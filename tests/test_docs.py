@@ -19,7 +19,7 @@ import typer.main
 from typer.testing import CliRunner
 
 import pairproxy
-import pairproxy.cli
+import pairproxy.cli.commands
 import pairproxy.peers
 import pairproxy.proxy
 import pairproxy.security
@@ -56,7 +56,7 @@ def help_of(*command: str) -> str:
     """What a command's --help prints, without colour or wrapping."""
     surroundings = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "200"}
     arguments = [*command, "--help"]
-    done = CliRunner().invoke(pairproxy.cli.app, arguments, prog_name="pairproxy", env=surroundings)
+    done = CliRunner().invoke(pairproxy.cli.commands.app, arguments, prog_name="pairproxy", env=surroundings)
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -82,13 +82,13 @@ def _every_command(group: typer.core.TyperGroup, *above: str) -> Iterator[tuple[
 
 def test_every_help_fills_its_lines() -> None:
     """At 80 columns no line of its text ends where the next word would have fitted."""
-    root = typer.main.get_command(pairproxy.cli.app)
+    root = typer.main.get_command(pairproxy.cli.commands.app)
     assert isinstance(root, typer.core.TyperGroup)
     listed = list(_every_command(root))
     assert ("keys", "add") in listed, "commands of groups are missing"
     for command in listed:
         surroundings = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "80"}
-        told = CliRunner().invoke(pairproxy.cli.app, [*command, "--help"], env=surroundings).output
+        told = CliRunner().invoke(pairproxy.cli.commands.app, [*command, "--help"], env=surroundings).output
         lines = told.partition("\u256d")[0].splitlines()
         for line, after in pairwise(lines):
             word = after.split()[0] if after.split() else ""

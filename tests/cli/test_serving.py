@@ -1,0 +1,15 @@
+from pathlib import Path
+
+import pytest
+
+from pairproxy.cli.plain_up import UpOptions
+from pairproxy.cli.serving import serve
+from pairproxy.core.errors import ConfigError
+
+
+def test_what_a_person_has_to_mend_is_raised_before_anything_starts(tmp_path: Path) -> None:
+    """With the file's name; how `up` starts and ends is told in test_up."""
+    (tmp_path / "config.toml").write_text("[log]\nlevel = 3\n")
+    with pytest.raises(ConfigError, match=r"config\.toml"):
+        serve(UpOptions(home=tmp_path))
+    assert [one.name for one in tmp_path.iterdir()] == ["config.toml"]
