@@ -6,7 +6,8 @@
 (reading_options), and it is looked for what ties a request to the engine that was called (reading_ties).
 """
 
-from dataclasses import replace
+from functools import lru_cache
+from typing import NotRequired, TypedDict, Unpack
 
 import msgspec
 
@@ -18,18 +19,49 @@ from pairproxy.core.dialects.reading_json import Ambiguous, Fields, is_nothing, 
 from pairproxy.core.dialects.reading_prefix import prefix_of
 from pairproxy.core.dialects.reading_prompt import Prompt, measure
 from pairproxy.core.dialects.routes import Inference
-from pairproxy.core.models import ModelName, Request, RequestId
+from pairproxy.core.models import EngineId, ModelName, NodeId, Outline, Request, RequestId
 from pairproxy.core.replicas import canonical_name
 
 CHARACTERS_PER_TOKEN = 4  # of English text and JSON in the usual vocabularies
 AUDIO_BYTES_PER_TOKEN = 320  # 16 kB/s of speech as mp3, at the 50 tokens/s of the usual encoders
 NAME_LENGTH = 400  # characters; a name by Ollama's rule has 4 parts of 80 at most
 
+NAMES_KEPT = 256  # as they are written, with what they mean; of the longest it takes 1 MB
+
 CODING_UNKNOWN = "its body is encoded in a way that is not read here"
 UNREADABLE = "its body cannot be read"
 AMBIGUOUS = "its body can be read in two ways"
 NAMELESS = "it names no model"
 NAME_TOO_LONG = "its model's name is too long to be one"
+
+
+class Told(TypedDict, total=False):
+    """What is known of a request beside its body: fields of Request."""
+
+    client: str
+    run: str | None
+    origin: NodeId | None
+    local_only: bool
+    engine: EngineId | None
+    chain: str
+    trace: str
+
+
+class _Read(TypedDict):
+    """What is found in a body: fields of Request."""
+
+    model: ModelName
+    is_streaming: bool
+    prompt_tokens: int
+    max_output_tokens: int | None
+    stays: str | None
+    runner: NotRequired[str]
+    context_tokens: NotRequired[int | None]
+    needs: NotRequired[frozenset[str]]
+    is_load: NotRequired[bool]
+    unloads: NotRequired[bool]
+    prefix: NotRequired[tuple[int, ...]]
+    outline: NotRequired[Outline | None]
 
 
 def read(
@@ -40,84 +72,107 @@ def read(
     coding: str = "",
     content_type: str = "",
     kind: str = "",
+    stays: str | None = None,
+    **told: Unpack[Told],
 ) -> Request:
     """Read the body of an inference request (``target`` is in routes.INFERENCE); never raises.
 
-    ``coding`` and ``content_type`` are the headers' values, ``kind`` is that of the engine that was called.
-    What cannot be read has no model and a reason in ``stays``: only the called engine can say what it means.
+    ``coding`` and ``content_type`` are the headers' values, ``kind`` is that of the engine that was called,
+    ``stays`` a reason why it does whatever its body says. What cannot be read has no model and a reason in
+    ``stays``: only the called engine can say what it means.
     """
     path = routes.path_of(target)
     row = routes.INFERENCE[path]
-    request = Request(
-        id=request_id,
-        model=ModelName(""),
-        dialect=row.dialect,
-        path=path,
-        is_streaming=row.streams,
-        prompt_tokens=max(1, len(body) // CHARACTERS_PER_TOKEN),
-        max_output_tokens=None if row.has_output else 0,
-        coding=coding.strip().lower(),
-    )
-    plain = decoded(request.coding, body)
+    coding = coding.strip().lower()
+    found = _read(path, row, body, coding, content_type, kind)
+    found["stays"] = found["stays"] or stays
+    return Request(id=request_id, dialect=row.dialect, path=path, coding=coding, **found, **told)
+
+
+def _read(path: str, row: Inference, body: bytes, coding: str, content_type: str, kind: str) -> _Read:
+    plain = decoded(coding, body)
     if plain is None:
-        return replace(request, stays=CODING_UNKNOWN)
+        return _unread(row, body, CODING_UNKNOWN)
     try:
         if row.is_form:
-            return _read_form(request, plain, content_type)
-        read = _read_json(request, row, read_fields(plain), kind)
-        return replace(read, stays=reading_ties.FILE) if reading_ties.FILE_MARK in plain else read
+            return _read_form(row, plain, content_type) or _unread(row, body, UNREADABLE)
+        return _read_json(path, row, plain, kind)
     except Ambiguous:
-        return replace(request, stays=AMBIGUOUS)
+        return _unread(row, body, AMBIGUOUS)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return replace(request, stays=UNREADABLE)
+        return _unread(row, body, UNREADABLE)
 
 
-def _read_form(request: Request, body: bytes, content_type: str) -> Request:
+def _unread(row: Inference, body: bytes, why: str) -> _Read:
+    return {
+        "model": ModelName(""),
+        "is_streaming": row.streams,
+        "prompt_tokens": max(1, len(body) // CHARACTERS_PER_TOKEN),
+        "max_output_tokens": None if row.has_output else 0,
+        "stays": why,
+    }
+
+
+def _read_form(row: Inference, body: bytes, content_type: str) -> _Read | None:
     form = read_form(body, content_type)
     if form is None:
-        return replace(request, stays=UNREADABLE)
-    read = replace(
-        request,
-        is_streaming=form.is_streaming,
-        prompt_tokens=max(1, len(body) // AUDIO_BYTES_PER_TOKEN),
-        needs=frozenset({"audio"}),
-    )
-    return _named(read, form.model)
+        return None
+    model, stays = _named(form.model)
+    return {
+        "model": model,
+        "is_streaming": form.is_streaming,
+        "prompt_tokens": max(1, len(body) // AUDIO_BYTES_PER_TOKEN),
+        "max_output_tokens": None if row.has_output else 0,
+        "stays": stays,
+        "needs": frozenset({"audio"}),
+    }
 
 
-def _read_json(request: Request, row: Inference, fields: Fields, kind: str) -> Request:
+def _read_json(path: str, row: Inference, body: bytes, kind: str) -> _Read:
+    fields = read_fields(body)
     prompt = measure(fields)
-    options = reading_options.read(request.dialect, fields)
-    keeping = keeping_of(request.path, fields)
-    prefix, outline = prefix_of(fields) if row.has_output else ((), None)
-    read = replace(
-        request,
-        is_streaming=reading_options.flag(fields, "stream", row.streams) and row.has_output,
-        prompt_tokens=max(1, prompt.text_bytes // CHARACTERS_PER_TOKEN + prompt.media_tokens),
-        max_output_tokens=options.limit if row.has_output and not keeping.is_empty else 0,
-        runner=options.runner,
-        context_tokens=options.context_tokens,
-        needs=_needs(row, fields, prompt),
-        is_load=keeping.loads,
-        unloads=keeping.unloads,
-        stays=reading_ties.tie(row.dialect, fields, prompt, kind),
-        prefix=prefix,
-        outline=outline,
-    )
-    return _named(read, text_of(fields.get("model")))
+    options = reading_options.read(row.dialect, fields)
+    keeping = keeping_of(path, fields)
+    prefix, outline = prefix_of(fields, prompt.texts) if row.has_output else ((), None)
+    is_streaming = reading_options.flag(fields, "stream", row.streams) and row.has_output
+    needs = _needs(row, fields, prompt)
+    tie = reading_ties.tie(row.dialect, fields, prompt, kind)
+    model, stays = _named(text_of(fields.get("model")), tie)
+    return {
+        "model": model,
+        "is_streaming": is_streaming,
+        "prompt_tokens": max(1, prompt.text_bytes // CHARACTERS_PER_TOKEN + prompt.media_tokens),
+        "max_output_tokens": options.limit if row.has_output and not keeping.is_empty else 0,
+        "stays": reading_ties.FILE if reading_ties.FILE_MARK in body else stays,
+        "runner": options.runner,
+        "context_tokens": options.context_tokens,
+        "needs": needs,
+        "is_load": keeping.loads,
+        "unloads": keeping.unloads,
+        "prefix": prefix,
+        "outline": outline,
+    }
 
 
-def _named(request: Request, name: str | None) -> Request:
+def _named(name: str | None, tie: str | None = None) -> tuple[ModelName, str | None]:
+    """The model of this name, and why a request for it stays; ``tie`` is why it does whatever the name."""
     if name is None or not name.strip():
-        return replace(request, stays=NAMELESS)
+        return ModelName(""), NAMELESS
     if len(name) > NAME_LENGTH:
-        return replace(request, stays=NAME_TOO_LONG)
-    return replace(request, model=canonical_name(name), stays=request.stays or reading_ties.tie_of_name(name))
+        return ModelName(""), NAME_TOO_LONG
+    model, source = _known(name)
+    return model, tie or source
+
+
+@lru_cache(NAMES_KEPT)
+def _known(name: str) -> tuple[ModelName, str | None]:
+    return canonical_name(name), reading_ties.tie_of_name(name)
 
 
 def _needs(row: Inference, fields: Fields, prompt: Prompt) -> frozenset[str]:
-    needs = {row.need} if row.need else set()
-    needs |= prompt.needs
+    needs = prompt.needs
+    if row.need:
+        needs.add(row.need)
     if not is_nothing(fields.get("tools")) or not is_nothing(fields.get("functions")):
         needs.add("tools")
     if not is_nothing(fields.get("suffix")):

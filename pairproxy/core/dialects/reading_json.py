@@ -30,7 +30,8 @@ _SMALL = 256 * 1024  # bytes in which there is no room for so many
 
 NOTHING = frozenset({b"null", b'""', b"[]", b"{}", b"false"})
 
-_GAP = re.compile(rb"[ \t\r\n]*")
+_BEGINNING = re.compile(rb'[ \t\r\n]*+[{,][ \t\r\n]*+"([^"\\]*+)"[ \t\r\n]*+:[ \t\r\n]*+')
+"""What stands before a value: its key, and the brace or comma before that. The text is known to be JSON."""
 _decode = msgspec.json.Decoder(Fields).decode
 _decode_any = msgspec.json.Decoder().decode
 _decode_known = msgspec.json.Decoder(
@@ -51,10 +52,13 @@ def read_fields(text: bytes) -> Fields:
     fields = _decode(text)
     if len(fields) > MOST_KEYS:
         raise Ambiguous
-    for key in fields:
+    size = 1 + 4 * len(fields)  # braces, commas, colons and the quotes of keys, if there is no space between
+    for key, value in fields.items():
         if key not in KEYS and key.casefold() in KEYS:
             raise Ambiguous
-    if not _is_plain(text, fields):
+        size += len(key) + len(value)
+    # Whatever else stands there makes it longer: spaces, escapes, another key, and letters beyond ASCII.
+    if size != len(text) and not _is_plain(text, fields):
         raise Ambiguous
     return fields
 
@@ -79,6 +83,8 @@ def is_crowded(value: msgspec.Raw) -> bool:
 
     Commas are counted, those within texts too.
     """
+    if len(value) <= MOST_VALUES:
+        return False
     view = memoryview(value)
     starts = range(0, len(view), _LOOKED_AT)
     return sum(bytes(view[start : start + _LOOKED_AT]).count(b",") for start in starts) > MOST_VALUES
@@ -94,41 +100,22 @@ def items_of(value: msgspec.Raw | None) -> list[msgspec.Raw]:
 def _other_bytes(text: bytes) -> int:
     """The size of all that is no value of a key in KEYS; of equal keys the last counts."""
     known = msgspec.structs.astuple(_decode_known(text))
-    return len(text) - sum(len(memoryview(value)) for value in known)
+    return len(text) - sum(map(len, known))
 
 
 def value_of(value: msgspec.Raw) -> object:
     """A small value, whatever it is. Raises msgspec.DecodeError, Ambiguous for one that is too large."""
-    if len(memoryview(value)) > MOST_VALUE_BYTES:
+    if len(value) > MOST_VALUE_BYTES:
         raise Ambiguous
     return _decode_any(value)
 
 
 def _is_plain(text: bytes, fields: Fields) -> bool:
     """Whether the text is these fields one after another and no more: then no key stands there twice."""
-    at = _after_gap(text, 0) + 1  # the brace
-    is_first = True
+    at = 0
     for key, value in fields.items():
-        if not is_first:
-            if text[at : at + 1] != b",":
-                return False
-            at += 1
-        is_first = False
-        at = _after_gap(text, at)
-        name = f'"{key}"'.encode()
-        if not text.startswith(name, at):
+        begun = _BEGINNING.match(text, at)
+        if begun is None or begun[1] != key.encode() or not text.startswith(value, begun.end()):
             return False
-        at = _after_gap(text, at + len(name)) + 1  # the colon
-        at = _after_gap(text, at)
-        view = memoryview(value)
-        if not text.startswith(view, at):
-            return False
-        at = _after_gap(text, at + len(view))
-    return text[at:].rstrip(b" \t\r\n") == b"}" or (
-        is_first and text[_after_gap(text, at) :].rstrip() == b"}"
-    )
-
-
-def _after_gap(text: bytes, at: int) -> int:
-    found = _GAP.match(text, at)
-    return found.end() if found is not None else at
+        at = begun.end() + len(value)
+    return not fields or text[at:].strip(b" \t\r\n") == b"}"

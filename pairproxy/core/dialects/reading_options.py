@@ -1,7 +1,5 @@
 """What a body says of how it wants to be served: limits, runner options, thinking."""
 
-from dataclasses import dataclass
-
 import msgspec
 
 from pairproxy.core.dialects.reading_json import Fields, is_nothing, read_fields, value_of
@@ -15,8 +13,7 @@ _decode_number = msgspec.json.Decoder(float | None).decode
 _decode_flag = msgspec.json.Decoder(bool | None).decode
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """``limit`` and ``context_tokens`` are tokens, None = not given; ``runner`` "" = no option given."""
 
     limit: int | None
@@ -27,11 +24,11 @@ class Options:
 def read(dialect: Dialect, fields: Fields) -> Options:
     """Read them in the words of a dialect. Raises msgspec.DecodeError, Ambiguous."""
     if dialect is not Dialect.OLLAMA:
-        limits = [limit for key in LIMIT_KEYS if (limit := _count(fields.get(key))) is not None]
+        given = [fields[key] for key in LIMIT_KEYS if key in fields]
+        limits = [limit for one in given if (limit := _count(one)) is not None]
         context = _count(fields.get("context_length")) if dialect is Dialect.LMSTUDIO else None
         return Options(limits[0] if limits else None, context)
-    given = fields.get("options")
-    options = {} if given is None or is_nothing(given) else read_fields(bytes(given))
+    options = {} if is_nothing(fields.get("options")) else read_fields(bytes(fields["options"]))
     return Options(
         limit=_count(options.get("num_predict")),
         context_tokens=_count(options.get("num_ctx")),

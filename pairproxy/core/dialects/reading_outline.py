@@ -1,13 +1,12 @@
 """The lines of a prompt by their digests: enough to say later where two prompts part, too little to read."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from zlib import crc32
 
 from pairproxy.core.models import Outline
 
 LINES_LIMIT = 256  # of a prompt: parting early is what costs, and 10 KB is what a request may hold of it
 LINE_BYTES = 256  # longer lines are cut: a block of the prefix cache
-PART_BYTES = LINES_LIMIT * LINE_BYTES
 _HEAD = b"\x1fcontent\x1f"  # between a message's role and its text (reading_prefix)
 _HEAD_BYTES = 64
 
@@ -24,18 +23,18 @@ def outline_of(parts: Iterable[tuple[str, bytes]]) -> Outline:
         if begins:
             lines.append(_line(text[:begins]))
         named.append((name, len(lines)))
-        lines += map(_line, _cut(text[begins : begins + PART_BYTES]))
+        most = (LINES_LIMIT - len(lines)) * LINE_BYTES  # behind it stand only lines beyond the limit
+        lines += map(_line, _cut(text[begins : begins + most]))
         if len(lines) >= LINES_LIMIT:
             break
     return Outline(tuple(named), tuple(lines[:LINES_LIMIT]))
 
 
-def _cut(text: bytes) -> Iterator[bytes]:
-    for line in text.splitlines(keepends=True):
-        if len(line) <= LINE_BYTES:
-            yield line
-        else:
-            yield from (line[at : at + LINE_BYTES] for at in range(0, len(line), LINE_BYTES))
+def _cut(text: bytes) -> list[bytes]:
+    lines = text.splitlines(keepends=True)
+    if max(map(len, lines), default=0) <= LINE_BYTES:
+        return lines
+    return [line[at : at + LINE_BYTES] for line in lines for at in range(0, len(line), LINE_BYTES)]
 
 
 def _line(text: bytes) -> int:

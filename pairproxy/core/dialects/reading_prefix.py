@@ -6,7 +6,7 @@ dialects need not agree. They are the same on every node and in every life of a 
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -14,7 +14,7 @@ import msgspec
 
 from pairproxy.core.dialects.reading_json import Fields, is_crowded
 from pairproxy.core.dialects.reading_outline import outline_of
-from pairproxy.core.dialects.reading_prompt import MEDIA_TOKENS
+from pairproxy.core.dialects.reading_prompt import MEDIA_TOKENS, Text
 from pairproxy.core.models import BLOCK_TOKENS, Outline
 
 CHARACTERS_PER_TOKEN = 4  # as prompts are measured (reading), so that both are wrong in the same way
@@ -27,6 +27,7 @@ JSON_BYTES = 32 * 2**20  # of one field; a larger one holds images for the most 
 FIRST, SYSTEM = ("tools", "functions"), ("system", "system_prompt", "instructions")
 LAST = ("images", "input_extra", "messages", "input", "prompt", "suffix")
 """The fields in the order in which the usual chat templates write them."""
+_BESIDE_MESSAGES = frozenset((*FIRST, *SYSTEM, *LAST)) - {"messages"}
 ROLE = "role"
 MEDIA = frozenset({
     "images", "image_url", "data_url", "video_url", "audio_url", "source", "input_audio", "file",
@@ -34,6 +35,7 @@ MEDIA = frozenset({
 UNREAD = frozenset({"cache_control"})
 """What tells the engine something beside the prompt, and moves from message to message."""
 
+_SHORT = BLOCK_BYTES - 2 * len("messages")  # as JSON: no block comes of it, for as text it is shorter
 OUTLINED_BLOCKS = 16  # a thousand tokens; what is lost of shorter prompts is not worth a word
 _START = bytes(8)
 _DEPTH = 6  # a text in a result of a tool in a message is at 5; what is deeper is written as JSON
@@ -42,10 +44,15 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-def prefix_of(fields: Fields) -> tuple[tuple[int, ...], Outline | None]:
-    """The hashes of the full blocks of a prompt (chained) and its outline; nothing if it cannot be read."""
+def prefix_of(fields: Fields, texts: Sequence[Text] | None = None) -> tuple[tuple[int, ...], Outline | None]:
+    """The hashes of the full blocks of a prompt (chained) and its outline; nothing if it cannot be read.
+
+    ``texts`` are its messages, if they are known to be nothing else (reading_prompt).
+    """
+    if texts is not None and len(fields["messages"]) < _SHORT and _BESIDE_MESSAGES.isdisjoint(fields):
+        return (), None
     try:
-        writer = _written(fields)
+        writer = _written(fields, texts)
     except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
         return (), None
     hashes = chained(b"".join(writer.pieces))
@@ -56,13 +63,13 @@ def chained(text: bytes) -> tuple[int, ...]:
     """The hashes of the full blocks of a text, first to last: BLAKE2b (RFC 7693) of 8 bytes."""
     count = min(len(text) // BLOCK_BYTES, BLOCKS_LIMIT)
     last, found = _START, []
-    for end in range(BLOCK_BYTES, count * BLOCK_BYTES + 1, BLOCK_BYTES):
-        last = blake2b(text[end - BLOCK_BYTES : end], digest_size=8, salt=last).digest()
+    for at in range(0, count * BLOCK_BYTES, BLOCK_BYTES):
+        last = blake2b(text[at : at + BLOCK_BYTES], digest_size=8, salt=last).digest()
         found.append(last)
     return struct.unpack(f">{count}Q", b"".join(found))
 
 
-def _written(fields: Fields) -> "_Writer":
+def _written(fields: Fields, texts: Sequence[Text] | None = None) -> "_Writer":
     """The text of a prompt. Tools are taken as they are spelled: a client spells them the same each time."""
     writer = _Writer()
     for key in FIRST:
@@ -71,16 +78,19 @@ def _written(fields: Fields) -> "_Writer":
             writer.add(bytes(fields[key]))
     for key in SYSTEM + LAST:
         value = fields.get(key)
-        if value is not None and len(memoryview(value)) <= JSON_BYTES and not is_crowded(value):
-            writer.add(_ITEM + key.encode() + _ITEM)
-            writer.begin("system prompt" if key in SYSTEM else key)
+        if value is None or len(value) > JSON_BYTES or is_crowded(value):
+            continue
+        writer.add(_ITEM + key.encode() + _ITEM)
+        writer.begin("system prompt" if key in SYSTEM else key)
+        if key == "messages" and texts is not None:
+            writer.write_texts(texts)
+        else:
             writer.write({key: _decode(value)} if key in MEDIA else _decode(value), 0)
     return writer
 
 
-def _name_of(message: Any, number: int) -> str:
-    is_system = isinstance(message, dict) and message.get(ROLE) == "system"
-    return "system prompt" if is_system else f"message {number}"
+def _name_of(role: object, number: int) -> str:
+    return "system prompt" if role == "system" else f"message {number}"
 
 
 class _Writer:
@@ -107,6 +117,15 @@ class _Writer:
     def is_full(self) -> bool:
         return self._size > TEXT_LIMIT or len(self.pieces) > PIECES_LIMIT
 
+    def write_texts(self, texts: Sequence[Text]) -> None:
+        """What ``write`` makes of a list of such messages, in a fourth of the time."""
+        for number, text in enumerate(texts, 1):
+            if self.is_full():
+                break
+            self.begin(_name_of(text.role, number))
+            content = f"\x1fcontent\x1f{text.content[:TEXT_LIMIT]}" if text.content else ""
+            self.add(f"\x1e{text.role}{content}".encode())
+
     def write(self, value: Any, depth: int) -> None:
         if self.is_full() or value is None:
             return
@@ -117,7 +136,7 @@ class _Writer:
                 if self.is_full():
                     break
                 if depth == 0:
-                    self.begin(_name_of(item, number))
+                    self.begin(_name_of(item.get(ROLE) if isinstance(item, dict) else None, number))
                 self._write_item(item, depth + 1)
         elif isinstance(value, dict) and depth < _DEPTH:
             self._write_fields(value, depth + 1)

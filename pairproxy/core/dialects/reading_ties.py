@@ -37,6 +37,7 @@ KEPT = "its reply is kept for a later request"
 CLOUD_MODEL = "its model runs in the vendor's cloud, on this machine's account"
 LOCAL_MODEL = "its name says that it runs on this machine"
 
+_TYING = frozenset(TIES)
 _ANY_SLOT = frozenset({b"-1"})
 
 
@@ -49,13 +50,14 @@ _decode_tool = msgspec.json.Decoder(_Tool).decode
 
 def tie(dialect: Dialect, fields: Fields, prompt: Prompt, kind: str) -> str | None:
     """Why a body may be served by the called engine only; None if others may. ``kind`` is that engine's."""
-    for key, reason in TIES.items():
-        value = fields.get(key)
-        if not is_nothing(value) and not (key == "id_slot" and bytes(value or b"") in _ANY_SLOT):
-            return reason
+    if not _TYING.isdisjoint(fields):
+        for key, reason in TIES.items():
+            value = fields.get(key)
+            if not is_nothing(value) and not (key == "id_slot" and bytes(value or b"") in _ANY_SLOT):
+                return reason
     if prompt.is_crowded:
         return CROWDED
-    if any(_is_hosted(tool) for tool in items_of(fields.get("tools"))):
+    if "tools" in fields and any(map(_is_hosted, items_of(fields["tools"]))):
         return OWN_TOOLS
     if prompt.is_elsewhere:
         return FETCHES
