@@ -44,7 +44,7 @@ class Asking:
         if engine is None or not engine[0].asks:
             return True
         state, heard_at = engine
-        unseen = len(self._running.at_place(place)) - state.yours  # sent, and not in that document yet
+        unseen = self._running.count(place) - state.yours  # sent, and not in that document yet
         age_s = at - heard_at
         promised = sum(one.origin == self._own and one.for_s > age_s for one in state.promises)
         is_mine = promised > max(unseen, 0) + self._sent[place]

@@ -208,4 +208,4 @@ class Endings:
         if settled or running.place.node != self._knows.own:
             self._knows.running.remove(running.attempt)  # a peer's slot is its owner's to count
         else:
-            running.is_settling = True
+            self._knows.running.settle(running)

@@ -115,8 +115,7 @@ class Knowledge:
 
     def is_here(self, request: RequestId) -> bool:
         """Whether a request by this id waits or holds a slot: a second one would be counted as the first."""
-        holds_slot = any(running.attempt.request == request for running in self.running)
-        return holds_slot or request in self.served or request in self.queue
+        return self.running.has_request(request) or request in self.served or request in self.queue
 
     def retry_after(self, at: float) -> int:
         """Whole seconds until a slot is expected to come free, at least one."""

@@ -188,7 +188,7 @@ class Rescue:
         return reading_s + left / self._rate(running)
 
     def _rate(self, running: Running) -> float:
-        company = len(self._knows.running.at_place(running.place))
+        company = self._knows.running.count(running.place)
         return running.rates.decode * running.rates.share(company)
 
     def _credit_s(self, burst: Burst, one: Candidate, request: Request) -> float:

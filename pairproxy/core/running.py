@@ -1,18 +1,20 @@
 """What runs now: every attempt of this origin, and every request that runs on an engine of this node."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pairproxy.core.company import Clock, Company
 from pairproxy.core.lengths import Lengths
-from pairproxy.core.models import AttemptId, NodeId, Place, Rates, Replica, Request, Usage
+from pairproxy.core.models import AttemptId, NodeId, Place, Rates, Replica, Request, RequestId, Usage
 from pairproxy.core.prefixes import Pending
 from pairproxy.core.timing import Timing
 
 IN_LUMPS = 12  # records: a stream of fewer was held back by its engine, as the call of a tool is
 LATE_TIMES = 3.0  # one reply in twenty is three times as long as the mean (log-normal of spread 1)
+MOST_LEFT = 1024  # users that left a place and are remembered; a cluster has tens
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Running:
     """One attempt that holds a slot, until its engine is known to be free of it."""
 
@@ -24,14 +26,35 @@ class Running:
     expected_s: float  # service, as predicted at dispatch
     begins_s: float = 0.0  # until its first byte, as predicted at dispatch
     first_byte_at: float | None = None
-    reading_s: float = 0.0  # before the first byte, divided by how many read their prompts at once
-    before_s: dict[int, float] = field(default_factory=dict)  # until the first byte, by how many ran
-    company_s: dict[int, float] = field(default_factory=dict)  # from then on, by how many ran
     was_cold: bool = False  # whether its model had to be loaded first
     is_settling: bool = False  # over for its client, but the engine may still be at it
     read_s: float | None = None  # of reading alone, as predicted, without what its place held
     replica: Replica | None = None  # what writes its reply
     held_blocks: int = 0  # of its prompt, by the index of the engine when it was sent (of this node's only)
+    company: Company | None = None  # while it holds its slot
+    sent_mark: Sequence[float] = ()  # of the seconds of its company, when it was sent ...
+    begun_mark: Sequence[float] = ()  # ... and at its first byte
+    read_mark: float = 0.0  # of those of reading, when it was sent
+    has_read_s: float = 0.0  # reading_s, from its first byte on
+
+    @property
+    def reading_s(self) -> float:
+        """Seconds before the first byte, divided by how many read their prompts at once."""
+        if self.company is None or self.first_byte_at is not None:
+            return self.has_read_s
+        return self.company.reading_since(self.read_mark)
+
+    @property
+    def company_s(self) -> dict[int, float]:
+        """Seconds since the first byte, by how many ran."""
+        if self.company is None or self.first_byte_at is None:
+            return {}
+        return self.company.seconds_since(self.begun_mark)
+
+    @property
+    def all_s(self) -> dict[int, float]:
+        """Seconds since it was sent, by how many ran."""
+        return {} if self.company is None else self.company.seconds_since(self.sent_mark)
 
     def remaining_s(self, at: float) -> float:
         """Expected seconds until the slot is free; zero and below when it should be already.
@@ -56,8 +79,7 @@ class Running:
 
     def written_tokens(self) -> float:
         """How long its reply must be by now, by the speed of its engine and the company it had."""
-        alone_s = sum(seconds * self.rates.share(company) for company, seconds in self.company_s.items())
-        return alone_s * self.rates.decode
+        return self._alone_s(self.company_s) * self.rates.decode
 
     @property
     def reads_s(self) -> float:
@@ -69,12 +91,14 @@ class Running:
 
         Of one that comes in one piece nothing is seen before: reading takes the time that is expected.
         """
-        alone_s = sum(seconds * self.rates.share(company) for company, seconds in self.company_s.items())
-        if not self.request.is_streaming:
-            alone_s += sum(seconds * self.rates.share(company) for company, seconds in self.before_s.items())
-            alone_s -= self.reads_s
-            alone_s -= self.rates.load_s if self.was_cold else 0.0
-        return max(alone_s, 0.0) * self.rates.decode
+        if self.request.is_streaming:
+            return self.written_tokens()
+        load_s = self.rates.load_s if self.was_cold else 0.0
+        return max(self._alone_s(self.all_s) - self.reads_s - load_s, 0.0) * self.rates.decode
+
+    def _alone_s(self, company_s: Mapping[int, float]) -> float:
+        """How long its engine would have taken alone for what it did for it in company."""
+        return sum(seconds * self.rates.share(company) for company, seconds in company_s.items())
 
     def _hangs_s(self, at: float) -> float:
         """What takes LATE_TIMES as long as expected is believed to hang, and the longer, the more."""
@@ -104,9 +128,7 @@ class Running:
 
     def _all_of_it(self, usage: Usage) -> dict[int, float]:
         """Its decoding, of which nothing was seen: all of its time, less loading (unknown) and reading."""
-        company_s = dict(self.before_s)
-        for company, seconds in self.company_s.items():
-            company_s[company] = company_s.get(company, 0.0) + seconds
+        company_s = self.all_s
         total_s = sum(company_s.values())
         if usage.decode_s is not None or total_s <= 0.0:
             return company_s
@@ -119,13 +141,26 @@ class Running:
         return {company: seconds * part for company, seconds in company_s.items()}
 
 
+@dataclass(slots=True)
+class _There:
+    """What holds slots of one place."""
+
+    company: Company
+    members: dict[AttemptId, Running] = field(default_factory=dict)
+    silent: dict[AttemptId, Running] = field(default_factory=dict)  # streams of own clients, to begin yet
+    users: dict[NodeId | None, int] = field(default_factory=dict)  # how many of the members are whose
+
+
 class RunningTable:
-    """All running attempts; keeps their times current while the company on an engine changes."""
+    """All running attempts, in the order in which they were sent, and those of each place and request."""
 
     def __init__(self) -> None:
         self._running: dict[AttemptId, Running] = {}
+        self._there: dict[Place, _There] = {}  # where any runs
+        self._requests: dict[RequestId, list[Running]] = {}
+        self._left: dict[tuple[Place, NodeId | None], float] = {}  # until when who ran there; the latest last
+        self._clock = Clock()
         self.pending = Pending()
-        self._counted_at = 0.0
 
     def __iter__(self) -> Iterator[Running]:
         return iter(self._running.values())
@@ -137,47 +172,96 @@ class RunningTable:
         """The attempt, if it holds a slot."""
         return self._running.get(attempt)
 
-    def of_request(self, request_id: str) -> Running | None:
+    def has_request(self, request: RequestId) -> bool:
+        """Whether any attempt of a request holds a slot, also one that only settles."""
+        return request in self._requests
+
+    def of_request(self, request: RequestId) -> Running | None:
         """The attempt that serves a request now; a settling one no longer does."""
-        for running in self._running.values():
-            if running.attempt.request == request_id and not running.is_settling:
-                return running
-        return None
+        return next((one for one in self._requests.get(request, ()) if not one.is_settling), None)
+
+    def count(self, place: Place) -> int:
+        """How many hold a slot of a place."""
+        there = self._there.get(place)
+        return 0 if there is None else len(there.members)
 
     def at_place(self, place: Place) -> list[Running]:
         """What holds a slot of a place."""
-        return [running for running in self._running.values() if running.place == place]
+        there = self._there.get(place)
+        return [] if there is None else [*there.members.values()]
 
     def at_node(self, node: NodeId) -> list[Running]:
         """What holds a slot of a node."""
         return [running for running in self._running.values() if running.place.node == node]
 
+    def silent(self) -> Iterator[tuple[Place, Mapping[AttemptId, Running]]]:
+        """Streams of own clients that are to begin yet, by place; the oldest of each first."""
+        return ((place, there.silent) for place, there in self._there.items() if there.silent)
+
+    def users(self, place: Place, at: float, within_s: float) -> set[NodeId | None]:
+        """Who holds a slot of a place, or did ``within_s`` before ``at``; None: this node's own clients."""
+        left = {who for (one, who), last in self._left.items() if one == place and at - last < within_s}
+        there = self._there.get(place)
+        return left if there is None else left.union(there.users)
+
     def add(self, running: Running) -> None:
         """An attempt takes its slot."""
-        self._running[running.attempt] = running
-        self.pending.add(running.place, running.request.model, running.request.prefix)
+        attempt, place, request = running.attempt, running.place, running.request
+        self._running[attempt] = running
+        self._requests.setdefault(request.id, []).append(running)
+        there = self._there.get(place)
+        if there is None:
+            there = self._there[place] = _There(Company(self._clock))
+        running.company = there.company
+        running.sent_mark, running.read_mark = there.company.join()
+        there.members[attempt] = running
+        there.users[request.origin] = there.users.get(request.origin, 0) + 1
+        if request.is_streaming and request.origin is None:
+            there.silent[attempt] = running
+        self.pending.add(place, request.model, request.prefix)
+
+    def begin(self, running: Running, at: float) -> None:
+        """The first byte of a reply is here."""
+        if running.company is not None and running.first_byte_at is None:
+            running.has_read_s = running.reading_s
+            running.begun_mark = running.company.begin()
+            self._there[running.place].silent.pop(running.attempt, None)
+        running.first_byte_at = at
+
+    def settle(self, running: Running) -> None:
+        """It is over for its client, but holds its slot: its engine may still be at it."""
+        running.is_settling = True
+        self._there[running.place].silent.pop(running.attempt, None)
 
     def remove(self, attempt: AttemptId) -> None:
-        """An attempt gives back its slot, if it has one."""
+        """An attempt gives back its slot, if it has one; its times are known no more."""
         running = self._running.pop(attempt, None)
-        if running is not None:
-            self.pending.remove(running.place, running.request.model, running.request.prefix)
+        if running is None:
+            return
+        place, request, there = running.place, running.request, self._there[running.place]
+        others = self._requests[request.id]
+        others.remove(running)
+        if not others:
+            del self._requests[request.id]
+        there.company.leave(is_reader=running.first_byte_at is None)
+        running.company = None
+        del there.members[attempt]
+        there.silent.pop(attempt, None)
+        self._let_go(place, there, request.origin)
+        self.pending.remove(place, request.model, request.prefix)
+
+    def _let_go(self, place: Place, there: _There, user: NodeId | None) -> None:
+        """One of the attempts of a user of a place is over."""
+        there.users[user] -= 1
+        if not there.users[user]:
+            del there.users[user]
+            self._left.pop((place, user), None)
+            self._left[place, user] = self._clock.before
+            if len(self._left) > MOST_LEFT:
+                del self._left[next(iter(self._left))]
+        if not there.members:
+            del self._there[place]
 
     def count_time(self, at: float) -> None:
-        """Credit the time since the last event to all that runs; call before any change."""
-        passed, self._counted_at = at - self._counted_at, at
-        if passed <= 0 or not self._running:
-            return
-        company: dict[Place, int] = {}
-        reading: dict[Place, int] = {}
-        for running in self._running.values():
-            place = running.place
-            company[place] = company.get(place, 0) + 1
-            reading[place] = reading.get(place, 0) + (running.first_byte_at is None)
-        for running in self._running.values():
-            together, readers = company[running.place], reading[running.place]
-            if running.first_byte_at is not None:
-                running.company_s[together] = running.company_s.get(together, 0.0) + passed
-                continue
-            running.before_s[together] = running.before_s.get(together, 0.0) + passed
-            running.reading_s += passed / readers
+        """It is now ``at``; call it before any change. What ran is credited when that changes."""
+        self._clock.before, self._clock.at = self._clock.at, at

@@ -190,7 +190,7 @@ class Scheduler:
             case FirstByteReceived(at, attempt, is_error):
                 self._silence.heard(attempt, at)
                 if (running := self.running.get(attempt)) is not None:
-                    running.first_byte_at = at
+                    self.running.begin(running, at)
                     if not is_error:
                         self._endings.begun(running)
                     self._knows.avoidance.begun(running.place)

@@ -121,7 +121,7 @@ class Sharing:
 
     def _free(self, report: EngineReport) -> int:
         local, is_draining = self._knows.local, self._knows.is_draining
-        held = len(self._knows.running.at_place(Place(self._knows.own, report.engine)))
+        held = self._knows.running.count(Place(self._knows.own, report.engine))
         return 0 if is_draining or local.withheld else max(local.offered(report) - held, 0)
 
     def _promise(

@@ -6,7 +6,7 @@ from pairproxy.core.lengths import Lengths
 from pairproxy.core.models import AttemptId, NodeId, RequestId, Usage
 from pairproxy.core.running import LATE_TIMES, Running, RunningTable
 from pairproxy.core.timing import Timing
-from tests.core.told import FAST, A, B, ask, at
+from tests.core.told import FAST, A, B, C, ask, at
 
 
 def running(
@@ -30,12 +30,18 @@ def test_what_is_left_is_what_others_of_its_kind_had_left() -> None:
     one = running("r")  # 100 tokens in 0.1 s, at most 100 out at 100 a second
     lengths = Lengths([40, 80, 80] * 60)
     assert one.left_s(lengths, 0.0) == pytest.approx((0.1, 0.1 + 66.7 / 100), rel=0.01)
-    one.reading_s = 0.05  # of its own: half of what passed, if another was read beside it
+    table, other = RunningTable(), running("r2")
+    table.add(one)
+    table.add(other)  # is read beside it: each has half of what passes
+    table.count_time(0.1)
     assert one.left_s(lengths, 0.1)[0] == pytest.approx(0.05)
-    one.first_byte_at = 0.1
-    one.company_s = {1: 0.1, 2: 0.1 * 1.15}
+    table.begin(one, 0.1)
+    table.count_time(0.1 + 0.1 * 1.15)
+    table.remove(other.attempt)
+    table.count_time(0.315)
+    assert one.company_s == pytest.approx({1: 0.1, 2: 0.1 * 1.15})
     assert one.left_s(lengths, 0.315) == pytest.approx((0.0, 46.7 / 100), rel=0.01)
-    one.company_s = {1: 0.5}
+    table.count_time(0.615)
     assert one.left_s(lengths, 0.6) == pytest.approx((0.0, 30 / 100), rel=0.02)
     assert one.left_s(lengths, 35.0)[1] == 5.0
 
@@ -44,7 +50,9 @@ def test_a_reply_in_one_piece_is_not_known_to_have_begun() -> None:
     """Its first byte is its end; until then all of it may be to come."""
     one = running("r")
     one.request = replace(one.request, is_streaming=False)
-    one.reading_s = 0.5
+    table = RunningTable()
+    table.add(one)
+    table.count_time(0.5)
     assert one.left_s(Lengths([80] * 100), 0.5)[1] == pytest.approx(0.8, rel=0.02)
 
 
@@ -54,12 +62,13 @@ def test_time_is_counted_by_company() -> None:
     first, second = running("r1"), running("r2")
     table.add(first)
     table.count_time(1.0)
-    first.first_byte_at = 1.0
+    assert (first.all_s, first.company_s) == ({1: 1.0}, {})
+    table.begin(first, 1.0)
     table.count_time(3.0)
     table.add(second)
     table.count_time(4.0)
-    assert (first.before_s, first.company_s) == ({1: 1.0}, {1: 2.0, 2: 1.0})
-    assert (second.before_s, second.company_s) == ({2: 1.0}, {})
+    assert (first.all_s, first.company_s) == ({1: 3.0, 2: 1.0}, {1: 2.0, 2: 1.0})
+    assert (second.all_s, second.company_s) == ({2: 1.0}, {})
     table.add(running("elsewhere", node=B))
     table.remove(second.attempt)
     table.count_time(5.0)
@@ -73,9 +82,9 @@ def test_prompts_that_are_read_at_once_have_a_part_of_the_machine_each() -> None
     table.add(first)
     table.add(second)
     table.count_time(4.0)
-    first.first_byte_at = 4.0
+    table.begin(first, 4.0)
     table.count_time(6.0)
-    second.first_byte_at = 6.0
+    table.begin(second, 6.0)
     usage = Usage(output_tokens=None)
     assert first.timing(usage) == Timing(4.0, 0.5, {2: 2.0})
     later = second.timing(usage)
@@ -88,15 +97,19 @@ def test_an_attempt_that_settles_no_longer_serves_its_request() -> None:
     table = RunningTable()
     first, second = running("r", 1), running("r", 2, node=B)
     table.add(first)
-    assert table.of_request("r") is first
-    first.is_settling = True
-    assert table.of_request("r") is None
+    assert table.of_request(RequestId("r")) is first
+    table.settle(first)
+    assert table.of_request(RequestId("r")) is None
     table.add(second)
-    assert table.of_request("r") is second
+    assert table.of_request(RequestId("r")) is second
+    assert (table.count(at(A)), table.count(at(B)), table.count(at(C))) == (1, 1, 0)
     assert (table.at_place(at(A)), table.at_node(B), len(table)) == ([first], [second], 2)
     table.remove(first.attempt)
     table.remove(first.attempt)
     assert list(table) == [second]
+    assert table.has_request(RequestId("r"))
+    table.remove(second.attempt)
+    assert not table.has_request(RequestId("r"))
     assert table.get(first.attempt) is None
 
 
@@ -104,8 +117,14 @@ def answered(*, streaming: bool, was_cold: bool = False, prompt: int = 100) -> R
     """An attempt whose first byte came after 4 s and whose last came 2 s later; its prompt takes 0.1 s."""
     one = running("r")
     one.request = replace(one.request, is_streaming=streaming, prompt_tokens=prompt)
-    one.first_byte_at, one.was_cold = 4.0, was_cold
-    one.before_s, one.company_s = {1: 4.0}, {1: 1.0, 2: 1.0}
+    one.was_cold = was_cold
+    table = RunningTable()
+    table.add(one)
+    table.count_time(4.0)
+    table.begin(one, 4.0)
+    table.count_time(5.0)
+    table.add(running("beside"))
+    table.count_time(6.0)
     return one
 
 
@@ -140,3 +159,37 @@ def test_a_reply_in_one_piece_took_as_long_as_it_was_waited_for(streaming: bool,
 def test_a_reply_without_output_was_all_reading() -> None:
     """As that to an embedding is."""
     assert answered(streaming=False).timing(Usage(output_tokens=None)).ttft_s == 4.0
+
+
+def test_who_used_a_place_is_remembered_for_a_while() -> None:
+    """Also after the last attempt of a user is over there: until the event before that."""
+    table = RunningTable()
+    table.count_time(0.0)
+    own, guest = running("r1"), running("r2")
+    guest.request = replace(guest.request, origin=B)
+    table.add(own)
+    table.add(guest)
+    table.count_time(2.0)
+    table.count_time(3.0)
+    table.remove(guest.attempt)
+    assert table.users(at(A), 3.0, 5.0) == {None, B}
+    assert table.users(at(A), 6.9, 5.0) == {None, B}
+    assert table.users(at(A), 7.0, 5.0) == {None}
+    assert table.users(at(B), 3.0, 5.0) == set()
+
+
+def test_a_stream_of_an_own_client_is_silent_until_it_begins() -> None:
+    """One that settles is over for its client, and of a guest its own node judges."""
+    table = RunningTable()
+    one, other, gone = running("r1"), running("r2"), running("r3", node=B)
+    guest, whole = running("r4"), running("r5")
+    guest.request = replace(guest.request, origin=B)
+    whole.request = replace(whole.request, is_streaming=False)
+    for each in (one, other, gone, guest, whole):
+        table.add(each)
+    assert {place: [*ones.values()] for place, ones in table.silent()} == {at(A): [one, other], at(B): [gone]}
+    table.begin(one, 1.0)
+    table.settle(gone)
+    assert {place: [*ones.values()] for place, ones in table.silent()} == {at(A): [other]}
+    table.remove(other.attempt)
+    assert [*table.silent()] == []

@@ -1,0 +1,79 @@
+"""How many ran at one place for how long: counted when that changes, and read as what lies between two marks.
+
+So an event costs the same however many run.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Clock:
+    """When the last event was, and the one before it."""
+
+    at: float = 0.0
+    before: float = 0.0
+
+
+class Company:
+    """The seconds of one place in which any run there, by how many do."""
+
+    __slots__ = ("_clock", "_counted_at", "_latest", "_readers", "_reading_s", "_running", "_seconds")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._counted_at = clock.at
+        self._running = 0
+        self._readers = 0  # of those that run, who read their prompts
+        self._seconds = [0.0]  # in which so many ran
+        self._latest: dict[int, None] = {}  # how many ran, the latest at the end
+        self._reading_s = 0.0  # in which any read, divided by how many did
+
+    def join(self) -> tuple[Sequence[float], float]:
+        """One more runs, and reads its prompt. The marks of now: of all seconds, of those of reading."""
+        self._count_time()
+        self._running += 1
+        self._readers += 1
+        return self._seconds[:], self._reading_s
+
+    def begin(self) -> Sequence[float]:
+        """One that read begins to write. The mark of now."""
+        self._count_time()
+        self._readers -= 1
+        return self._seconds[:]
+
+    def leave(self, *, is_reader: bool) -> None:
+        """One less runs."""
+        self._count_time()
+        self._running -= 1
+        self._readers -= is_reader
+
+    def reading_since(self, mark: float) -> float:
+        """Seconds of reading that each reader had since the mark was taken."""
+        self._count_time()
+        return self._reading_s - mark
+
+    def seconds_since(self, mark: Sequence[float]) -> dict[int, float]:
+        """Seconds since the mark was taken, by how many ran."""
+        self._count_time()
+        found: dict[int, float] = {}
+        for company in reversed(self._latest):
+            seconds = self._seconds[company] - (mark[company] if company < len(mark) else 0.0)
+            if seconds <= 0.0:
+                break  # so many ran before the mark only, as all that follow
+            found[company] = seconds
+        return found
+
+    def _count_time(self) -> None:
+        """Credit the time since the last change; call it before any."""
+        passed, self._counted_at = self._clock.at - self._counted_at, self._clock.at
+        company = self._running
+        if passed <= 0.0 or not company:
+            return
+        while len(self._seconds) <= company:
+            self._seconds.append(0.0)
+        self._seconds[company] += passed
+        self._latest.pop(company, None)
+        self._latest[company] = None
+        if self._readers:
+            self._reading_s += passed / self._readers

@@ -1,0 +1,62 @@
+import pytest
+
+from pairproxy.core.company import Clock, Company
+
+
+def test_seconds_are_those_between_two_marks_by_how_many_ran() -> None:
+    """What ran before the mark is not told, nor what lasted no time at all."""
+    clock = Clock()
+    company = Company(clock)
+    company.join()
+    clock.at = 1.0
+    mark, _ = company.join()
+    clock.at = 3.0
+    company.join()
+    company.leave(is_reader=True)
+    clock.at = 3.5
+    company.leave(is_reader=True)
+    clock.at = 7.5
+    assert company.seconds_since(mark) == {2: 2.5, 1: 4.0}
+    begun = company.begin()
+    assert company.seconds_since(begun) == {}
+    clock.at = 8.0
+    assert company.seconds_since(begun) == {1: 0.5}
+
+
+def test_more_than_ever_before_are_no_trouble() -> None:
+    """A mark says nothing of how many ran later."""
+    clock = Clock()
+    company = Company(clock)
+    mark, _ = company.join()
+    for number in range(1, 6):
+        clock.at = float(number)
+        company.join()
+    clock.at = 8.0
+    assert company.seconds_since(mark) == {1: 1.0, 2: 1.0, 3: 1.0, 4: 1.0, 5: 1.0, 6: 3.0}
+
+
+def test_reading_is_shared_by_those_that_read() -> None:
+    """Whoever writes takes nothing of it."""
+    clock = Clock()
+    company = Company(clock)
+    _, first = company.join()
+    clock.at = 1.0
+    _, second = company.join()
+    clock.at = 3.0
+    assert (company.reading_since(first), company.reading_since(second)) == (2.0, 1.0)
+    company.begin()
+    clock.at = 4.0
+    assert company.reading_since(second) == 2.0
+    company.leave(is_reader=True)
+    clock.at = 9.0
+    assert company.reading_since(second) == pytest.approx(2.0)
+
+
+def test_an_empty_place_counts_nothing() -> None:
+    """However long it is empty."""
+    clock = Clock()
+    company = Company(clock)
+    mark, _ = company.join()
+    company.leave(is_reader=True)
+    clock.at = 5.0
+    assert company.seconds_since(mark) == {}
