@@ -6,7 +6,7 @@ made here, so that what comes after a loss can follow it.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from pairproxy.attempt import Attempt
 from pairproxy.core.dialects.continuing import continuable
@@ -16,6 +16,7 @@ from pairproxy.core.dialects.splicing import Splicer
 from pairproxy.core.errors import BrokenReply, ReplyTruncated
 from pairproxy.core.models import Dialect, Outcome, Request
 from pairproxy.proxy import headers
+from pairproxy.proxy.cors import Lines
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.forward import DECLINED, busy, relay
 from pairproxy.security.identity import short_id
@@ -52,7 +53,7 @@ class Continuation:
         attempt: Attempt,
         downstream: Downstream,
         is_peer: bool,
-        shown: Iterable[tuple[str, str]],
+        shown: Lines,
     ) -> None:
         """Pass one attempt's reply on: all of it, or the rest of what the client has (forward.relay).
 

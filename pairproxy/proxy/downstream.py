@@ -9,6 +9,7 @@ import socket
 import struct
 from collections.abc import Iterable
 from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
 
 from aiohttp import web
@@ -19,7 +20,9 @@ from pairproxy.core.errors import NotAllowed, PairproxyError, QueueFull, Request
 from pairproxy.core.models import Dialect
 from pairproxy.proxy import cors, headers
 from pairproxy.proxy.connection import Connection, Written, log_fault
-from pairproxy.upstreams import Reply
+from pairproxy.upstreams import Head, Reply
+
+OPENINGS = 64  # heads as clients got them that are remembered, as many as heads themselves (upstreams.head)
 
 NDJSON = "application/x-ndjson"
 JSON = ("Content-Type", "application/json; charset=utf-8")
@@ -28,18 +31,21 @@ JSON = ("Content-Type", "application/json; charset=utf-8")
 class Downstream:
     """One request's way back to its client."""
 
+    # How each one begins, of which most stays so.
+    _reply: Reply | None = None
+    _is_begun = False
+    _opening = b""  # a head that waits for the first byte of its body
+    _last = b""  # the end of what was written
+    is_framed_here = False
+    """Whether each chunk is made here and holds whole records (proxy.continuing)."""
+    _page_lines: cors.Lines = ()
+    _is_page_ours = False
+
     def __init__(self, request: web.BaseRequest, stall_s: float = Limits().client_stall_s) -> None:
         """``stall_s``: after so long without taking a byte a client is put out."""
         self._request = request
         self._stall_s = stall_s
-        self._reply: Reply | None = None
-        self._is_begun = False
         self._is_kept = request.keep_alive and request.version >= (1, 1)
-        self._last = b""  # the end of what was written
-        self.is_framed_here = False
-        """Whether each chunk is made here and holds whole records (proxy.continuing)."""
-        self._page_lines: cors.Lines = ()
-        self._is_page_ours = False
 
     def written(self) -> Written:
         """What the handler returns to aiohttp in the end."""
@@ -84,18 +90,22 @@ class Downstream:
         text = "\r\n".join(head).encode("latin-1", "replace") + b"\r\n\r\n"
         self.write(text if self._request.method == "HEAD" else text + body)
 
-    def begin(self, reply: Reply, is_from_peer: bool, extra: Iterable[tuple[str, str]] = ()) -> None:
-        """Send the reply's head, with ``extra`` headers of ours. Its body follows through write()."""
+    def begin(
+        self, reply: Reply, is_from_peer: bool, extra: cors.Lines = (), *, waits_for_body: bool = False
+    ) -> None:
+        """Send the reply's head, with ``extra`` headers of ours. Its body follows through write().
+
+        ``waits_for_body``: the head goes with the first write, which comes at once (one system call less).
+        """
         self._begin()
         self._reply = reply
         self._is_kept = self._is_kept and reply.framing != "close"
-        major, minor = min(reply.version, (1, 1))
-        lines = [b"HTTP/%d.%d %d %s" % (major, minor, reply.status, reply.reason)]
-        lines += [name + b": " + value for name, value in self._fields(reply, is_from_peer)]
-        lines += [f"{name}: {value}".encode("latin-1", "replace") for name, value in extra]
-        if not self._is_kept:
-            lines.append(b"Connection: close")
-        self.write(b"\r\n".join(lines) + b"\r\n\r\n")
+        if extra or self._page_lines or not reply.head.is_remembered:
+            self._opening = _opening(reply.head, self._fields(reply, is_from_peer), self._is_kept, extra)
+        else:
+            self._opening = _opening_again(reply.head, is_from_peer, self._is_kept)
+        if not waits_for_body:
+            self.write(b"")
 
     def _fields(self, reply: Reply, is_from_peer: bool) -> headers.Headers:
         """A reply's headers as this client gets them."""
@@ -108,7 +118,9 @@ class Downstream:
 
     def write(self, data: bytes) -> None:
         """Pass raw, framed bytes on at once."""
-        self._last = data if len(data) > 2 else self._last[-2:] + data
+        if self._opening:
+            data, self._opening = self._opening + data, b""
+        self._last = data if len(data) > 2 else (self._last + data)[-3:]
         transport = self._request.transport
         if transport is not None and not transport.is_closing():
             transport.write(data)
@@ -181,6 +193,7 @@ class Downstream:
         reply = self._reply
         if reply is None:  # an answer of ours; it is whole
             return
+        self.write(b"")
         line = final_line(dialect, error)
         if line is not None and self._is_between_lines(reply):
             self.write(line if reply.framing == "close" else b"%x\r\n%s\r\n" % (len(line), line))
@@ -206,3 +219,20 @@ class Downstream:
             sock = transport.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             transport.abort()
+
+
+def _opening(head: Head, fields: headers.Headers, is_kept: bool, extra: cors.Lines) -> bytes:
+    """A head as the client gets it."""
+    major, minor = min(head.version, (1, 1))
+    lines = [b"HTTP/%d.%d %d %s" % (major, minor, head.status, head.reason)]
+    lines += [b"%b: %b" % pair for pair in fields]
+    lines += [f"{name}: {value}".encode("latin-1", "replace") for name, value in extra]
+    if not is_kept:
+        lines.append(b"Connection: close")
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+@lru_cache(OPENINGS)
+def _opening_again(head: Head, is_from_peer: bool, is_kept: bool) -> bytes:
+    """What is written for one of the heads that come again and again, where nothing is added for a page."""
+    return _opening(head, headers.to_client(head.headers, is_from_peer), is_kept, ())

@@ -2,8 +2,8 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -23,6 +23,7 @@ from pairproxy.core.errors import (
 )
 from pairproxy.core.models import NodeId, Outcome, Place
 from pairproxy.proxy import headers
+from pairproxy.proxy.cors import Lines
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.watching import End, Silence
 from pairproxy.upstreams import Outgoing, Reply, Upstream
@@ -42,7 +43,7 @@ REFUSAL_S = 1.0  # for it to come after its head, which is one write; a refusal 
 
 HearRefusal = Callable[[NodeId, bytes], None]
 """Takes in the state document of a peer that refused."""
-Relay = Callable[[Reply, Attempt, Downstream, bool, Iterable[tuple[str, str]]], Awaitable[None]]
+Relay = Callable[[Reply, Attempt, Downstream, bool, Lines], Awaitable[None]]
 """Passes the reply of an attempt on: (reply, attempt, downstream, is it a peer's, headers of ours)."""
 UpstreamOf = Callable[[Place], Upstream]
 """Where a place is reached. Raises Unreachable when it is gone."""
@@ -87,10 +88,13 @@ async def forward(
         _check(reply, attempt, is_peer)
         shown = _shown(attempt) if route.shows_headers else ()
         reply.most_bytes = route.limits.reply_bytes
-        with _silence(reply, attempt, route, downstream) as watch:
-            if watch is not None:
+        pass_on = (relayed or relay)(reply, attempt, downstream, is_peer, shown)
+        if attempt.request.is_streaming:  # who waits for a whole reply waits as long as it takes
+            with _silence(reply, attempt, route, downstream) as watch:
                 attempt.goes_on = watch.goes_on
-            await (relayed or relay)(reply, attempt, downstream, is_peer, shown)
+                await pass_on
+        else:
+            await pass_on
     except BaseException:
         reply.abandon()
         raise
@@ -108,7 +112,7 @@ def body_for(attempt: Attempt, body: bytes) -> bytes:
 async def hand_back(reply: Reply, downstream: Downstream, *, is_from_peer: bool = False) -> None:
     """Give a client a reply that nobody meters. Raises ReplyTruncated."""
     try:
-        downstream.begin(reply, is_from_peer)
+        downstream.begin(reply, is_from_peer, waits_for_body=True)
         await reply.relay(downstream.write, _unseen, downstream.drain, downstream.buffered)
     finally:
         reply.abandon()
@@ -118,30 +122,25 @@ def _unseen(data: bytes) -> None:
     """What passes through is metered by nobody."""
 
 
-async def relay(
-    reply: Reply, attempt: Attempt, downstream: Downstream, is_peer: bool, shown: Iterable[tuple[str, str]]
-) -> None:
+async def relay(reply: Reply, attempt: Attempt, downstream: Downstream, is_peer: bool, shown: Lines) -> None:
     """Pass a reply on as it comes, with ``shown`` as headers of ours. Raises what Reply.relay raises."""
     request = attempt.request
     meter = Meter(request.dialect, request.is_streaming, reply.status)
     attempt.written = meter.written
-    downstream.begin(reply, is_peer, shown)
+    downstream.begin(reply, is_peer, shown, waits_for_body=True)
     attempt.first_byte(is_error=reply.status >= 400)
     if request.is_streaming:
         attempt.said_all = lambda: meter.usage() if meter.outcome(is_complete=True) is Outcome.DONE else None
     end = End(reply, downstream, is_peer=is_peer)
-    await reply.relay(end.write, meter.feed, downstream.drain, downstream.buffered)
+    write = end.write if end.is_held else downstream.write
+    await reply.relay(write, meter.feed, downstream.drain, downstream.buffered)
     outcome = meter.outcome(is_complete=True)
     end.judge(outcome)
     attempt.finish(outcome, meter.usage())
 
 
-def _silence(
-    reply: Reply, attempt: Attempt, route: Route, downstream: Downstream
-) -> AbstractContextManager[Silence | None]:
-    """Who is streamed to is told when nothing more will come; a whole reply is waited for."""
-    if not attempt.request.is_streaming:
-        return nullcontext()
+def _silence(reply: Reply, attempt: Attempt, route: Route, downstream: Downstream) -> Silence:
+    """Who is streamed to is told when nothing more will come."""
     place = attempt.place
     quiet_s = attempt.quiet_s if route.is_peer(place) else math.inf
     up, lost = partial(route.is_up, place), partial(route.is_lost, place)

@@ -61,7 +61,8 @@ class Silence:
         self._timer: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> "Silence":
-        self._look()
+        least_s = min(self._quiet_s, self._gone_s)
+        self._timer = asyncio.get_running_loop().call_later(max(least_s, _LEAST_S), self._look)
         return self
 
     def __exit__(
@@ -105,16 +106,16 @@ class End:
     """Holds back the end of a chunked reply, if asked to, until it is known that all was said."""
 
     def __init__(self, reply: Reply, downstream: Downstream, *, is_peer: bool) -> None:
-        self._framing = reply.head.framing
+        self._reply = reply
         self._downstream = downstream
-        self._is_held = is_peer and self._framing.name == "chunked"
-        kind = headers.first(reply.headers, "Content-Type") or ""
-        self._is_checked = self._is_held or (self._framing.name == "close" and kind.startswith(_STREAMS))
+        self.is_held = is_peer and reply.framing == "chunked"
+        """Whether its bytes have to go through write()."""
+        self._is_checked = self.is_held or (reply.framing == "close" and _is_stream(reply))
         self._bytes = b""
 
     def write(self, data: bytes) -> None:
-        """Pass raw bytes on, all but the end."""
-        if self._is_held and self._framing.is_done:
+        """Pass raw bytes on, all but the end if that is held."""
+        if self.is_held and self._reply.has_end:
             found = _END.search(data, max(len(data) - _END_BYTES, 0))
             start = 0 if found is None else found.start()  # None: it began with what was read before
             data, self._bytes = data[:start], self._bytes + data[start:]
@@ -128,3 +129,7 @@ class End:
             raise ReplyTruncated("The reply ended before it was complete. Send the request again.")
         if self._bytes:
             self._downstream.write(self._bytes)
+
+
+def _is_stream(reply: Reply) -> bool:
+    return (headers.first(reply.headers, "Content-Type") or "").startswith(_STREAMS)

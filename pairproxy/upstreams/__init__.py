@@ -12,8 +12,9 @@
 nothing of sockets; ``sockets`` holds what differs between platforms.
 """
 
+from pairproxy.upstreams.head import Head
 from pairproxy.upstreams.outgoing import Outgoing
 from pairproxy.upstreams.reply import Reply
 from pairproxy.upstreams.upstream import Reachable, Upstream, host_header
 
-__all__ = ["Outgoing", "Reachable", "Reply", "Upstream", "host_header"]
+__all__ = ["Head", "Outgoing", "Reachable", "Reply", "Upstream", "host_header"]

@@ -9,7 +9,7 @@ must mean the same to every parser behind us.
 """
 
 import re
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 FramingName = Literal["chunked", "length", "close", "none"]
 
@@ -84,6 +84,25 @@ class UntilClose:
         if data:
             parts.append(data)
         return len(data)
+
+
+class Ending(NamedTuple):
+    """How a head says where its body ends."""
+
+    name: FramingName
+    length: int = 0
+
+    def begin(self) -> Framing:
+        """Read one such body."""
+        match self.name:
+            case "chunked":
+                return Chunked()
+            case "length":
+                return Counted(self.length)
+            case "close":
+                return UntilClose()
+            case "none":
+                return Empty()
 
 
 _SIZE, _DATA, _DATA_END, _TRAILERS = range(4)

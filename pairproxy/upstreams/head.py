@@ -2,17 +2,24 @@
 
 A head that two parsers could read in two ways is refused. Line ends without CR and folded header lines are
 accepted, as direct clients accept them: the head is written anew for the client, so nothing of them goes on.
+
+Two heads of the same bytes are the same head, and an engine's streams of one second mostly have the same.
+Such are read once (_read_again): that costs ten times as much as to find them again.
 """
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 import httptools
 
-from pairproxy.upstreams.framing import Chunked, Counted, Empty, Framing, UntilClose
+from pairproxy.upstreams.framing import Ending
 
 HEADERS = 128  # in one reply; engines send 5 to 20
 INTERIM_REPLIES = 1024  # 1xx before the final one; servers send one or two, and all of them count as header
+
+REMEMBERED = 64  # heads, 256 KiB with what they were read into: some engines of a few kinds of replies each
+REMEMBERED_BYTES = 1024  # a longer head is not remembered; those of engines have 100 to 400
 
 SWITCHING = 101  # the connection leaves HTTP: what follows is raw
 
@@ -25,18 +32,26 @@ class Malformed(Exception):
     """A reply that is not HTTP/1.1 as we accept it. The text is our word for the fault, never its bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """Status line and headers as they came; ``framing`` reads the body that follows."""
+    """Status line and headers as they came; ``framing`` says where the body that follows ends.
+
+    Several replies may share one.
+    """
 
     status: int
     reason: bytes
     version: tuple[int, int]
     headers: tuple[tuple[bytes, bytes], ...]
-    framing: Framing
+    framing: Ending
     keep_alive: bool
     raw: bytes = b""
     """Its bytes as they came, empty line included."""
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether the next reply with the same head is likely to have this very one."""
+        return len(self.raw) <= REMEMBERED_BYTES
 
 
 class _Fields:
@@ -67,27 +82,27 @@ class HeadReader:
         self._is_bodiless = method == "HEAD"
         self._may_switch = may_switch
         self._left = limit_bytes
-        self._waiting = bytearray()
+        self._waiting = b""
         self._interim = 0
         self.rest = b""
         """The bytes that came after the head, once it is there."""
 
     def feed(self, data: bytes) -> Head | None:
         """Return the final head, or None while it is incomplete. Raises Malformed."""
-        waiting = self._waiting
-        start = max(len(waiting) - 3, 0)
-        waiting += data
-        while (end := _end_of_head(waiting, start)) >= 0:
+        start = max(len(self._waiting) - 3, 0)
+        data = self._waiting + data
+        while (end := _end_of_head(data, start)) >= 0:
             self._left -= end
             if self._left < 0:
                 raise Malformed("its header is too large")
-            head = _parse(bytes(waiting[:end]), self._is_bodiless)
-            del waiting[:end]
+            head = _read(data[:end], self._is_bodiless)
+            data = data[end:]
             start = 0
             if head.status >= 200 or (head.status == SWITCHING and self._may_switch):
-                self.rest = bytes(waiting)
+                self.rest = data
                 return head
             self._skip(head)
+        self._waiting = data
         self._refuse_early()
         return None
 
@@ -106,13 +121,17 @@ class HeadReader:
             raise Malformed("its header is too large")
 
 
-def _end_of_head(data: bytearray, start: int) -> int:
+def _end_of_head(data: bytes, start: int) -> int:
     """Return the position after the first empty line, -1 if there is none; CR is optional."""
     usual = data.find(b"\n\r\n", start)
     bare = data.find(b"\n\n", start, usual + 1 if usual >= 0 else len(data))
     if bare >= 0:
         return bare + 2
     return usual + 3 if usual >= 0 else -1
+
+
+def _read(raw: bytes, is_bodiless: bool) -> Head:
+    return (_read_again if len(raw) <= REMEMBERED_BYTES else _parse)(raw, is_bodiless)
 
 
 def _parse(raw: bytes, is_bodiless: bool) -> Head:
@@ -138,6 +157,9 @@ def _parse(raw: bytes, is_bodiless: bool) -> Head:
     return _judge(raw, status, fields, version, is_bodiless or status in (204, 304) or status < 200)
 
 
+_read_again = lru_cache(REMEMBERED)(_parse)
+
+
 def _judge(raw: bytes, status: int, fields: _Fields, version: tuple[int, int], is_bodiless: bool) -> Head:
     lengths: list[bytes] = []
     codings: list[bytes] = []
@@ -154,15 +176,14 @@ def _judge(raw: bytes, status: int, fields: _Fields, version: tuple[int, int], i
         raise Malformed("it says in two ways where its body ends")
     if len(lengths) > 1 or not all(length.isdigit() and len(length) <= 18 for length in lengths):
         raise Malformed("its Content-Length is none")
-    framing: Framing
     if status == SWITCHING:
-        framing = UntilClose()
+        framing = Ending("close")
     elif is_bodiless:
-        framing = Empty()
+        framing = Ending("none")
     elif codings:
-        framing = Chunked()
+        framing = Ending("chunked")
     else:
-        framing = Counted(int(lengths[0])) if lengths else UntilClose()
+        framing = Ending("length", int(lengths[0])) if lengths else Ending("close")
     keeps = b"close" not in tokens and (version == (1, 1) or b"keep-alive" in tokens)
     return Head(
         status=status,

@@ -44,6 +44,27 @@ class Link(Protocol):
 class Incoming:
     """The state of one reply; the connection calls ``feed`` and ``ended``, the caller waits."""
 
+    # How each reply begins; told here, since most of it stays so and setting it would take half of __init__.
+    _head: Head | None = None
+    _body: Framing | None = None
+    _held_bytes = 0
+    _write: Callable[[bytes], None] | None = None  # set while spliced, with the two below
+    _seen: Callable[[bytes], object]
+    _buffered: Callable[[], int]
+    _is_paused = False
+    _error: BaseException | None = None
+    _waiter: asyncio.Future[None] | None = None
+    _size_bytes = 0
+    has_bytes = False
+    """Whether the upstream answered with a byte at all."""
+    has_body = False
+    """Whether a body byte came: from then on a failure is a truncation."""
+    is_complete = False
+    heard_at = 0.0
+    """Loop time at which the latest bytes came."""
+    most_bytes = math.inf
+    """Of the message, framing included: a reply that never ends is given up after these."""
+
     def __init__(
         self, link: Link, method: str, limits: Limits, who: str, *, may_switch: bool = False
     ) -> None:
@@ -52,26 +73,7 @@ class Incoming:
         self._buffer_bytes = limits.relay_buffer_bytes
         self._now = asyncio.get_running_loop().time
         self._head_reader = HeadReader(method, limits.reply_header_bytes, may_switch)
-        self._head: Head | None = None
-        self._body: Framing | None = None
         self._held: list[tuple[bytes, list[bytes]]] = []  # raw bytes with what they decode to
-        self._held_bytes = 0
-        self._write: Callable[[bytes], None] | None = None  # set while spliced, with the two below
-        self._seen: Callable[[bytes], object] = bytes
-        self._buffered: Callable[[], int] = int
-        self._is_paused = False
-        self._error: BaseException | None = None
-        self._waiter: asyncio.Future[None] | None = None
-        self.has_bytes = False
-        """Whether the upstream answered with a byte at all."""
-        self.has_body = False
-        """Whether a body byte came: from then on a failure is a truncation."""
-        self.is_complete = False
-        self.heard_at = 0.0
-        """Loop time at which the latest bytes came."""
-        self.most_bytes = math.inf
-        """Of the message, framing included: a reply that never ends is given up after these."""
-        self._size_bytes = 0
 
     @property
     def head(self) -> Head:
@@ -178,8 +180,8 @@ class Incoming:
         if head.status in (204, 304) and rest:
             self._break("it has a body where none may be")
             return None, b""
-        self._head, self._body = head, head.framing
-        return head.framing, rest
+        self._head, self._body = head, head.framing.begin()
+        return self._body, rest
 
     def _pass_on(self, raw: bytes, parts: list[bytes]) -> None:
         if self._write is None:

@@ -41,7 +41,10 @@ class IdlePool:
             return
         loop = asyncio.get_running_loop()
         connection.idle_since = loop.time()
-        self._idle.setdefault(connection.address, deque()).append(connection)
+        idle = self._idle.get(connection.address)
+        if idle is None:
+            idle = self._idle[connection.address] = deque()
+        idle.append(connection)
         self._count += 1
         if self._sweep is None:
             self._sweep = loop.call_later(IDLE_S, self._close_expired)

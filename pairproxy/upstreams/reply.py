@@ -48,7 +48,12 @@ class Reply(Incoming):
     @property
     def is_at_chunk_boundary(self) -> bool:
         """Whether one more chunk could be written after what was relayed; False unless chunked."""
-        return not self._held and self.head.framing.is_at_boundary
+        return not self._held and self._body is not None and self._body.is_at_boundary
+
+    @property
+    def has_end(self) -> bool:
+        """Whether the end of the message came: already while its last bytes are handed on."""
+        return self._body is not None and self._body.is_done
 
     async def relay(
         self,
@@ -59,14 +64,16 @@ class Reply(Incoming):
     ) -> None:
         """Pass the body on until it is complete.
 
-        Every raw framed byte goes to ``write`` as it arrives, then the decoded body bytes to ``seen``; both
-        are called from the transport and must not block. While ``buffered()`` exceeds ``relay_buffer_bytes``
+        What is there already goes to ``write`` at once, even if that is nothing. Then every raw framed byte
+        goes there as it arrives, and then the decoded body bytes to ``seen``; both are called from the
+        transport and must not block. While ``buffered()`` exceeds ``relay_buffer_bytes``
         the upstream is paused until ``drain()`` returns. Raises ReplyTruncated when the upstream dies or
         breaks its framing, and whatever the callables raise. Any error, and cancelling, aborts the upstream.
         """
         try:
-            for raw, parts in self._take_held():
-                write(raw)
+            held = self._take_held()
+            write(b"".join([raw for raw, _ in held]))
+            for _, parts in held:
                 for part in parts:
                     seen(part)
             self._write, self._seen, self._buffered = write, seen, buffered

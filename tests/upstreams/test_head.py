@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairproxy.upstreams.head import HEADERS, INTERIM_REPLIES, Head, HeadReader, Malformed
+from pairproxy.upstreams.head import (
+    HEADERS,
+    INTERIM_REPLIES,
+    REMEMBERED_BYTES,
+    Head,
+    HeadReader,
+    Malformed,
+)
 
 LIMIT = 64 * 1024
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -135,3 +142,24 @@ def test_a_long_header_within_the_limit_passes() -> None:
     """20 KiB are allowed: the limit is on all headers together."""
     head, _ = read(OK + b"X: " + b"y" * 20_000 + b"\r\nContent-Length: 0\r\n\r\n")
     assert head is not None
+
+
+@pytest.mark.parametrize(("extra", "is_same"), [(0, True), (REMEMBERED_BYTES, False)])
+def test_a_head_that_came_before_is_not_read_again(extra: int, is_same: bool) -> None:
+    """Unless it is a long one; it is another head all the same where another method was asked for."""
+    raw = OK + b"Content-Length: 3\r\nX: " + b"x" * extra + b"\r\n\r\n"
+    (first, _), (second, _), (other, _) = read(raw), read(raw + b"abc"), read(raw, "HEAD")
+    assert first is not None
+    assert second is not None
+    assert other is not None
+    assert (first is second) == first.is_remembered == is_same
+    assert (first.framing, second.framing, other.framing) == (("length", 3), ("length", 3), ("none", 0))
+
+
+def test_two_replies_with_one_head_have_two_bodies() -> None:
+    """Where the one has got to is no matter of the other."""
+    head, _ = read(OK + b"Content-Length: 3\r\n\r\n")
+    assert head is not None
+    bodies = [head.framing.begin() for _ in range(2)]
+    assert [body.feed(data, []) for body, data in zip(bodies, (b"abc", b"a"), strict=True)] == [3, 1]
+    assert [body.is_done for body in bodies] == [True, False]
