@@ -84,6 +84,11 @@ class NodeTable:
         self._over.pop(node, None)
         self.catalogues.forget(node)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no other node is known at present."""
+        return not self._views
+
     def epoch(self, node: NodeId) -> str | None:
         """The life that a node is in; None: nothing is known of it."""
         view = self._views.get(node)

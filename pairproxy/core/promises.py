@@ -46,14 +46,32 @@ class PromiseBook:
         self._served_at: OrderedDict[NodeId, float] = OrderedDict()
         self._given: dict[NodeId, float] = {}  # tokens
 
+    @property
+    def has_any(self) -> bool:
+        """Whether anything is promised."""
+        return bool(self._kept)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is promised, and nothing that was let lapse is remembered."""
+        return not self._kept and not self._passed
+
     def lapse(self, at: float) -> None:
         """Forget what was promised and not used in time."""
-        for engine, kept in self._kept.items():
+        for engine, kept in [*self._kept.items()]:
             for one in kept:
                 if one.until <= at and not one.was_asked:
                     self._passed[engine, one.origin] = at + PASSED_S
-            self._kept[engine] = [one for one in kept if one.until > at]
-        self._passed = {key: until for key, until in self._passed.items() if until > at}
+            self._keep(engine, [one for one in kept if one.until > at])
+        if self._passed:
+            self._passed = {key: until for key, until in self._passed.items() if until > at}
+
+    def _keep(self, engine: EngineId, kept: list[_Kept]) -> None:
+        """These are what is promised of an engine; one of which nothing is has no entry."""
+        if kept:
+            self._kept[engine] = kept
+        else:
+            self._kept.pop(engine, None)
 
     def promise(
         self, engine: EngineId, free: int, wishes: Sequence[Wish], at: float, *, is_firm: bool = False
@@ -63,8 +81,7 @@ class PromiseBook:
         ``free``: slots of the engine that hold nothing. What was promised beyond them is taken back: it has
         fewer now, or own clients came. ``is_firm``: what nobody asked for holds against these, too.
         """
-        kept = self._kept.setdefault(engine, [])
-        del kept[max(free, 0) :]
+        kept = self._kept.get(engine, [])[: max(free, 0)]
         newly: list[NodeId] = []
         held = Counter(one.origin for one in kept)
         while len(kept) < free:
@@ -81,6 +98,7 @@ class PromiseBook:
             self.served(turn.origin, turn.tokens, at)
             newly.append(turn.origin)
             held[turn.origin] += 1
+        self._keep(engine, kept)
         return newly
 
     def unserved_s(self, origin: NodeId, waited_s: float, at: float) -> float:
@@ -103,18 +121,19 @@ class PromiseBook:
 
     def use(self, engine: EngineId, origin: NodeId, tokens: float, at: float) -> None:
         """A request of an origin took a slot: one of its promises is kept, or it had its turn without."""
-        for one in self._kept.get(engine, ()):
+        kept = self._kept.get(engine, [])
+        for one in kept:
             if one.origin == origin:
-                self._kept[engine].remove(one)
+                kept.remove(one)
+                self._keep(engine, kept)
                 return
         self.served(origin, tokens, at)
 
     def withdraw(self, origin: NodeId, *, made_before: float) -> None:
         """An origin wants nothing any more, or began a new life."""
-        for engine, kept in self._kept.items():
-            self._kept[engine] = [
-                one for one in kept if one.origin != origin or one.until - PROMISE_S > made_before
-            ]
+        for engine, kept in [*self._kept.items()]:
+            left = [one for one in kept if one.origin != origin or one.until - PROMISE_S > made_before]
+            self._keep(engine, left)
 
     def count(self, engine: EngineId) -> int:
         """How many slots of an engine are promised."""
@@ -137,6 +156,8 @@ class PromiseBook:
 
     def next_end(self, at: float) -> float | None:
         """When the next promise lapses."""
+        if not self._kept:
+            return None
         ends = (one.until for kept in self._kept.values() for one in kept if one.until > at)
         return min(ends, default=None)
 

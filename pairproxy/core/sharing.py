@@ -5,7 +5,7 @@ for STARVING_S gets the next free slot before them, and then has to wait as long
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 
 from pairproxy.core.documents import EngineReport, EngineState, StateDocument, Wanted
@@ -24,7 +24,9 @@ class Sharing:
     def __init__(self, knowledge: Knowledge) -> None:
         self._knows = knowledge
         self._book = knowledge.promises
-        self._seen: dict[EngineId, dict[NodeId, float]] = {}  # who used it or waited for such a one, and when
+        self._waited: dict[EngineId, dict[NodeId, float]] = {}  # who waited for such a one, and when
+        self._at = 0.0  # of the last event
+        self._is_wanted = False  # whether any peer says that it waits
         self._given: Counter[NodeId] = Counter()  # promises since its last document
         self._asking: set[tuple[EngineId, NodeId]] = set()  # readers that were told to ask
         self._met: set[NodeId] = set()  # who was heard for the first time, in the last event
@@ -42,24 +44,27 @@ class Sharing:
         for report in self._knows.local.reports():
             models = _models(report)
             if any(wanted.model in models for wanted in document.wanted):
-                self._seen.setdefault(report.engine, {})[document.node] = at
+                self._waited.setdefault(report.engine, {})[document.node] = at
 
     def used(self, engine: EngineId, request: Request, at: float) -> None:
         """A guest's request took a slot."""
         if request.origin is not None:
             tokens = request.prompt_tokens + self._knows.local.costs.expected_output(request)
             self._book.use(engine, request.origin, tokens, at)
-            self._seen.setdefault(engine, {})[request.origin] = at
 
     def before_plan(self, at: float) -> None:
         """Let promises lapse, or take them back for want of slots; keep slots where a guest starves.
 
         Before the plan: what is taken back is then free for our own clients.
         """
-        self.pressing = self._met  # they do not know yet that they have to ask
-        self._met = set()
+        self.pressing, self._met = self._met, set()  # they do not know yet that they have to ask
+        self._at = at
+        if self._is_alone:
+            return
         self._book.lapse(at)
-        self._look_round(at)
+        self._is_wanted = any(document.wanted for document, _ in self._knows.nodes.documents(at))
+        if not self._is_wanted and not self._book.has_any:
+            return
         for report in self._knows.local.reports():
             self._promise(report, self._free(report), [], at)
             starving = [wish for wish in self._wishes(report, at) if self._is_starving(wish, at)]
@@ -69,15 +74,24 @@ class Sharing:
 
     def after_plan(self, at: float) -> None:
         """Promise what our own clients left."""
+        if self._is_alone:
+            return
+        told: set[tuple[EngineId, NodeId]] = set()
         for report in self._knows.local.reports():
-            free = self._free(report)
-            self._promise(report, free, self._wishes(report, at) if free else [], at)
-        for engine, seen in self._seen.items():
-            told = {(engine, node) for node in seen if self._asks(engine, node, at)}
-            self.pressing |= {node for _, node in told - self._asking}
-            self._asking = {one for one in self._asking if one[0] != engine} | told
+            if self._is_wanted or self._book.has_any:
+                free = self._free(report)
+                self._promise(report, free, self._wishes(report, at) if free else [], at)
+            users = self._users(report.engine)
+            told |= {(report.engine, node) for node in users if self._asks(users, node, at)}
+        self.pressing |= {node for _, node in told - self._asking}
+        self._asking = told
         self.pressing |= self._knows.asking.asked(at)
         self.pressing.discard(self._knows.own)
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether there is nobody to share with: most nodes at most events."""
+        return self._knows.nodes.is_empty and self._book.is_empty and not self._asking
 
     def publish(
         self, reader: NodeId, at: float, told: Mapping[EngineId, int] | None
@@ -91,7 +105,7 @@ class Sharing:
             replace(
                 state,
                 promises=self._book.promises(state.engine, at),
-                asks=self._asks(state.engine, reader, at),
+                asks=self._asks(self._users(state.engine), reader, at),
             )
             for state in knows.local.states(knows.running, reader, at, told)
         )
@@ -103,21 +117,23 @@ class Sharing:
         waiting = knows.asking.wanted(knows.queue, reader, knows.local.costs.expected_output, at)
         return tuple(knows.rights.told(one, reader) for one in waiting if knows.may_know(reader, one.model))
 
-    def _asks(self, engine: EngineId, reader: NodeId, at: float) -> bool:
+    def _asks(self, users: Set[NodeId], reader: NodeId, at: float) -> bool:
         """Whether ``reader`` has to ask: not if it alone uses the engine, nor if we would not hear it."""
         age_s = self._knows.nodes.age(reader, at)
         if age_s is None or age_s >= self._knows.rules.stale_s:
             return False
-        return set(self._seen.get(engine, ())) != {reader}
+        return users != {reader}
 
-    def _look_round(self, at: float) -> None:
-        knows = self._knows
-        for running in knows.running:
-            if running.place.node == knows.own:
-                origin = running.request.origin or knows.own
-                self._seen.setdefault(running.place.engine, {})[origin] = at
-        for engine, seen in self._seen.items():
-            self._seen[engine] = {node: last for node, last in seen.items() if at - last < ALONE_S}
+    def _users(self, engine: EngineId) -> set[NodeId]:
+        """Who used an engine of this node, or waited for such a one, in the last ALONE_S."""
+        own, at = self._knows.own, self._at
+        users = {who or own for who in self._knows.running.users(Place(own, engine), at, ALONE_S)}
+        waited = self._waited.get(engine)
+        if waited:
+            recent = {node: last for node, last in waited.items() if at - last < ALONE_S}
+            self._waited[engine] = recent
+            users.update(recent)
+        return users
 
     def _free(self, report: EngineReport) -> int:
         local, is_draining = self._knows.local, self._knows.is_draining
