@@ -21,22 +21,28 @@ def outline_of(parts: Iterable[tuple[str, bytes]]) -> Outline:
         head = text.find(_HEAD, 0, _HEAD_BYTES)
         begins = head + len(_HEAD) if head >= 0 else 0
         if begins:
-            lines.append(_line(text[:begins]))
+            lines += _digests([text[:begins]])
         named.append((name, len(lines)))
         most = (LINES_LIMIT - len(lines)) * LINE_BYTES  # behind it stand only lines beyond the limit
-        lines += map(_line, _cut(text[begins : begins + most]))
+        lines += _digests(_cut(text[begins : begins + most]))
         if len(lines) >= LINES_LIMIT:
             break
     return Outline(tuple(named), tuple(lines[:LINES_LIMIT]))
 
 
 def _cut(text: bytes) -> list[bytes]:
+    if b"\n" not in text and b"\r" not in text:  # found in a tenth of the time that splitlines takes
+        return _pieces(text)
     lines = text.splitlines(keepends=True)
-    if max(map(len, lines), default=0) <= LINE_BYTES:
+    if max(map(len, lines)) <= LINE_BYTES:
         return lines
-    return [line[at : at + LINE_BYTES] for line in lines for at in range(0, len(line), LINE_BYTES)]
+    return [piece for line in lines for piece in _pieces(line)]
 
 
-def _line(text: bytes) -> int:
-    """The digest above sixteen bits of length."""
-    return crc32(text) << 16 | len(text)
+def _pieces(line: bytes) -> list[bytes]:
+    return [line[at : at + LINE_BYTES] for at in range(0, len(line), LINE_BYTES)]
+
+
+def _digests(lines: list[bytes]) -> list[int]:
+    """The digest of each above sixteen bits of its length."""
+    return [crc32(line) << 16 | len(line) for line in lines]

@@ -46,6 +46,7 @@ class _Tool(msgspec.Struct):
 
 
 _decode_tool = msgspec.json.Decoder(_Tool).decode
+_decode_tools = msgspec.json.Decoder(list[_Tool]).decode
 
 
 def tie(dialect: Dialect, fields: Fields, prompt: Prompt, kind: str) -> str | None:
@@ -57,7 +58,7 @@ def tie(dialect: Dialect, fields: Fields, prompt: Prompt, kind: str) -> str | No
                 return reason
     if prompt.is_crowded:
         return CROWDED
-    if "tools" in fields and any(map(_is_hosted, items_of(fields["tools"]))):
+    if "tools" in fields and any(_is_hosted(tool) for tool in _tools(fields["tools"])):
         return OWN_TOOLS
     if prompt.is_elsewhere:
         return FETCHES
@@ -78,8 +79,20 @@ def _is_kept(dialect: Dialect, fields: Fields, kind: str) -> bool:
     return keeps and ("store" not in fields or bytes(fields["store"]) != b"false")
 
 
-def _is_hosted(tool: msgspec.Raw) -> bool:
+def _tools(tools: msgspec.Raw) -> list[_Tool]:
+    """The tools of a request, without what is none."""
     try:
-        return bytes(_decode_tool(tool).type).removeprefix(b'"').startswith(HOSTED)
+        return _decode_tools(tools)
     except msgspec.ValidationError:
-        return False
+        return [tool for item in items_of(tools) if (tool := _tool(item)) is not None]
+
+
+def _tool(item: msgspec.Raw) -> _Tool | None:
+    try:
+        return _decode_tool(item)
+    except msgspec.ValidationError:
+        return None
+
+
+def _is_hosted(tool: _Tool) -> bool:
+    return bytes(tool.type).removeprefix(b'"').startswith(HOSTED)
