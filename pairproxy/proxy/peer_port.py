@@ -8,7 +8,7 @@ the memory here is bounded (core.dialects.guests).
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
@@ -252,18 +252,19 @@ class PeerPort(Port):
         changed = for_guest(routes.path_of(request.raw_path), body, coding)
         if changed is not None:
             coding, raw, body = "", headers.decoded(raw), changed
-        read = reading.read(
+        asked = reading.read(
             RequestId(f"{peer}-{name}-{number}"),  # a peer chooses its names, never those of others
             request.raw_path,
             body,
             coding=coding,
             content_type=fields.get("Content-Type", ""),
+            client=peer,
+            origin=peer,
+            engine=EngineId(fields.get(headers.ENGINE, "")[:64]),
+            trace=headers.trace_of(fields.getall(headers.TRACE, [])),
         )
-        if read.stays is not None:
+        if asked.stays is not None:
             raise BadRequest("The request is one that stays on the node it came to.")
-        if is_excessive(read, body):
+        if is_excessive(asked, body):
             raise BadRequest("The request asks for more than this node gives to others.")
-        engine = EngineId(fields.get(headers.ENGINE, "")[:64])
-        trace = headers.trace_of(fields.getall(headers.TRACE, []))
-        asked = replace(read, client=peer, origin=peer, engine=engine, trace=trace)
         return asked, _Given(request.raw_path, raw, body)
