@@ -36,10 +36,11 @@ Text = tuple[bytes, str]
 
 
 class Metrics:
-    """Answers GET /metrics; ``totals`` hears each record that ended."""
+    """Answers GET /metrics, with what ``totals`` counted of each record that ended."""
 
     def __init__(
         self,
+        totals: Totals,
         now: Callable[[], Status],
         last_run: Callable[[], Callable[[], RunReport | None]],
         spans: Callable[[], Mapping[str, int]] = dict,
@@ -48,7 +49,7 @@ class Metrics:
 
         ``spans``: how many spans of traces were sent and lost, as "sent" and "lost".
         """
-        self.totals = Totals()
+        self._totals = totals
         self._now = now
         self._last_run = last_run
         self._spans = spans
@@ -58,7 +59,7 @@ class Metrics:
     async def page(self, request: web.BaseRequest) -> web.StreamResponse:
         """GET /metrics."""
         await self._reckon()
-        families = _families(self._now(), self._run, self.totals, self._spans())
+        families = _families(self._now(), self._run, self._totals, self._spans())
         text, kind = await asyncio.to_thread(_written, families, request.headers.get("Accept", ""))
         fields = {"Content-Type": kind, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
         return web.Response(body=text, headers=fields)

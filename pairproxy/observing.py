@@ -40,16 +40,17 @@ from pairproxy.dispatcher import Dispatcher, Spawn
 from pairproxy.effective import flat
 from pairproxy.ended import Ended
 from pairproxy.history.writing import History
-from pairproxy.metrics import Metrics
 from pairproxy.peers.book import PeerBook
 from pairproxy.peers.restarting import restarting
 from pairproxy.proxy.gate import Gate
 from pairproxy.request_log import RequestLog
+from pairproxy.totals import Totals
 from pairproxy.tracing import Tracing
 from pairproxy.web.serving import page_handlers
 
 if TYPE_CHECKING:
     from pairproxy.admin.advising import Advising
+    from pairproxy.metrics import Metrics
 
 
 class Observing:
@@ -85,8 +86,9 @@ class Observing:
         self._loop_lag = loop_lag
         self._advising: Advising | None = None
         self._tracing = Tracing(settings.tracing.endpoint, os.environ, scheduler.own, dispatcher.now)
-        self._metrics = Metrics(self._view.present, self._view.last_run, self._tracing.counts)
-        self._ended.follow(self._metrics.totals.hear)
+        self._totals = Totals()
+        self._metrics: Metrics | None = None
+        self._ended.follow(self._totals.hear)
         self._ended.follow(RequestLog(self._view.name_of).hear)
         self._ended.follow(self._tracing.hear)
         self._history = self._kept_by(settings)
@@ -137,7 +139,7 @@ class Observing:
         return {
             **page_handlers(),
             "/events": self._live.events,
-            "/metrics": self._metrics.page,
+            "/metrics": self._scrape,
             "/models": reckoned(self._models),
             "/runs": runs_page(self._history.runs, self._view.kept_reports),
             "/openapi.json": kept(description),
@@ -148,6 +150,15 @@ class Observing:
     async def _config(self, _: web.BaseRequest) -> web.StreamResponse:
         """GET /config."""
         return answer(SettingsInForce(self._scheduler.own, flat(self._settings)))
+
+    async def _scrape(self, request: web.BaseRequest) -> web.StreamResponse:
+        """GET /metrics. Its library, 1 MB, is imported when somebody asks: most daemons are never scraped."""
+        if self._metrics is None:
+            metrics = await asyncio.to_thread(import_module, "pairproxy.metrics")
+            view = self._view
+            made = metrics.Metrics(self._totals, view.present, view.last_run, self._tracing.counts)
+            self._metrics = self._metrics or made
+        return await self._metrics.page(request)
 
     async def _advice(self, request: web.BaseRequest) -> web.StreamResponse:
         """GET /advice. What it takes to advise is imported when somebody asks: it takes 0.1 s."""

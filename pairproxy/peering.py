@@ -7,8 +7,9 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Coroutine
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pairproxy.api.schema import TrustChanged
 from pairproxy.clock import today
@@ -22,7 +23,6 @@ from pairproxy.dispatcher import Dispatcher
 from pairproxy.peers import own_addresses
 from pairproxy.peers.addresses import MDNS, static_addresses
 from pairproxy.peers.book import PeerBook
-from pairproxy.peers.discovery import Discovery
 from pairproxy.peers.exchange import Publisher
 from pairproxy.peers.link import PeerLink
 from pairproxy.peers.network import NetworkWatch
@@ -37,6 +37,9 @@ from pairproxy.security import tls
 from pairproxy.security.identity import Identity
 from pairproxy.security.peer_record import PeerRecord
 from pairproxy.security.trust import TrustStore
+
+if TYPE_CHECKING:
+    from pairproxy.peers.discovery import Discovery
 
 _log = logging.getLogger(__name__)
 
@@ -216,6 +219,7 @@ class Peering:
         sockets = _bind(self._settings)
         for sock in sockets:
             await self.open(sock)
+        await asyncio.to_thread(import_module, "pairproxy.peers.discovery")  # it takes 50 ms
         self._discover()
         self._on_opened(port_of(sockets[0]))
 
@@ -231,6 +235,8 @@ class Peering:
     def _discover(self) -> None:
         if not self._settings.peers.discovery or self.peer_port is None or self._discovery is not None:
             return
+        from pairproxy.peers.discovery import Discovery  # zeroconf, 3 MB, is for those who have peers
+
         self._discovery = Discovery(
             self._identity.device_id,
             self.peer_port,

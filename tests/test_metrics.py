@@ -180,7 +180,7 @@ def test_a_scrape_does_not_wait_for_a_long_report(monkeypatch: pytest.MonkeyPatc
     release, made, last_run = held_up()
 
     async def main() -> None:
-        metrics = Metrics(lambda: STATUS, last_run)
+        metrics = Metrics(Totals(), lambda: STATUS, last_run)
         line = f"pairproxy_run_efficiency {REPORT.efficiency}"
         for _ in range(3):
             assert line not in await scraped(metrics)
@@ -198,7 +198,7 @@ def test_several_scrapes_wait_for_one_report() -> None:
     release, made, last_run = held_up()
 
     async def main() -> None:
-        metrics = Metrics(lambda: STATUS, last_run)
+        metrics = Metrics(Totals(), lambda: STATUS, last_run)
         scrapes = [asyncio.ensure_future(scraped(metrics)) for _ in range(3)]
         await eventually(lambda: bool(made))
         release.set()
@@ -219,7 +219,7 @@ def test_a_run_that_cannot_be_reckoned_costs_nothing_else(caplog: pytest.LogCapt
         return REPORT
 
     async def main() -> None:
-        metrics = Metrics(lambda: STATUS, lambda: make)
+        metrics = Metrics(Totals(), lambda: STATUS, lambda: make)
         for _ in range(2):
             text = await scraped(metrics)
             assert "pairproxy_queue_length" in text

@@ -5,6 +5,9 @@ see its first eight as ``XXXX-XXXX`` (:func:`short_id`); machines always compare
 compares whole certificates (security.trust).
 """
 
+import contextlib
+import hashlib
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +29,8 @@ KEY_FILE = "key.pem"
 CERTIFICATE_FILE = "cert.pem"
 _LOCK_FILE = "identity.lock"
 _MAKING_FILE = "identity.making"  # there while the two files are made, so that half a pair is known as such
+_CHECKED_FILE = "identity.checked"  # the digest of a pair that was found good, and its device id
+_RULES = b"1"  # by which it was: what another version checks differently is checked anew
 FILE_BYTES = 16 * 1024  # a P-256 key and its certificate have 1 KiB together
 _AS_NEW = "to begin as a new node, with which every paired machine must then pair again."
 
@@ -75,13 +80,31 @@ def load_or_create(home: Path) -> Identity:
             f"{missing} is missing beside {present}. Put it back from a backup; or remove {present} {_AS_NEW}"
         )
     try:
-        der = certificates.der_of_pair(key, certificate)
+        device_id, der = _checked(home / _CHECKED_FILE, key, certificate)
     except StoreError as error:
         raise StoreError(
             f"{key_file} and {certificate_file} cannot be used: {error} "
             f"Put both back from a backup; or remove both {_AS_NEW}"
         ) from None
-    return Identity(device_id_of(der), der, certificate_file, key_file)
+    return Identity(device_id, der, certificate_file, key_file)
+
+
+def _checked(memory: Path, key: bytes, certificate: bytes) -> tuple[NodeId, bytes]:
+    """The device id and the DER of a pair that is as it must be. Raises StoreError for any other.
+
+    What was found good is remembered by its digest in ``memory``, which is as private as the key:
+    cryptography is needed once for a pair, and a daemon without it is 10 MB smaller and starts 80 ms sooner.
+    """
+    digest = hashlib.sha256(b"\0".join((_RULES, key, certificate))).hexdigest()
+    with contextlib.suppress(StoreError, ValueError):
+        known, _, device_id = (read_private(memory, FILE_BYTES) or b"").decode("ascii").partition(" ")
+        if known == digest:
+            return NodeId(device_id), ssl.PEM_cert_to_DER_cert(certificate.decode("ascii"))
+    der = certificates.der_of_pair(key, certificate)
+    device_id = device_id_of(der)
+    with contextlib.suppress(StoreError):  # on a full disk it is checked again next time
+        write_private(memory, f"{digest} {device_id}".encode("ascii"))
+    return device_id, der
 
 
 def reset(home: Path) -> Identity:

@@ -62,7 +62,7 @@ def test_a_first_start_that_is_cut_anywhere_is_made_good_by_the_next(
         made = load_or_create(home)
         assert load_or_create(home) == made, disk.at
         assert {path.name for path in home.iterdir() if not path.name.endswith(".tmp")} == {
-            "cert.pem", "key.pem", "identity.lock"
+            "cert.pem", "key.pem", "identity.lock", "identity.checked"
         }  # fmt: skip
         assert nothing_is_left(home)
 

@@ -31,7 +31,8 @@ def test_home_and_files_are_closed_to_others(tmp_path: Path) -> None:
         os.umask(old)
     assert stat.S_IMODE((tmp_path / "home").stat().st_mode) == 0o700
     files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "home").iterdir()}
-    assert files == {"key.pem": 0o600, "cert.pem": 0o600, "identity.lock": 0o600}
+    names = ("key.pem", "cert.pem", "identity.checked", "identity.lock")
+    assert files == dict.fromkeys(names, 0o600)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
@@ -125,3 +126,28 @@ def test_importing_does_not_import_cryptography() -> None:
     program = "import sys, pairproxy.security.identity, pairproxy.security.trust, pairproxy.security.tls; "
     program += "sys.exit('cryptography' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=30).returncode == 0
+
+
+def test_a_pair_that_was_found_good_is_not_checked_again(tmp_path: Path) -> None:
+    """The next process needs no cryptography for it: 10 MB that a daemon would keep."""
+    made = load_or_create(tmp_path / "home")
+    program = "import sys, pathlib; from pairproxy.security.identity import load_or_create\n"
+    program += "one = load_or_create(pathlib.Path(sys.argv[1]))\n"
+    program += "print(one.device_id, one.certificate.hex(), 'cryptography' in sys.modules)"
+    arguments = [sys.executable, "-c", program, str(tmp_path / "home")]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True, timeout=30)
+    assert done.stdout.split() == [made.device_id, made.certificate.hex(), "False"]
+
+
+def test_what_is_remembered_of_a_pair_is_of_that_pair_only(tmp_path: Path) -> None:
+    """Another certificate or key, or a memory that is damaged, is checked in full."""
+    home, other = tmp_path / "home", tmp_path / "other"
+    mine, theirs = load_or_create(home), load_or_create(other)
+    for damaged in (b"", b"x", b"\xff" * 90, (other / "identity.checked").read_bytes()):
+        (home / "identity.checked").write_bytes(damaged)
+        assert load_or_create(home).device_id == mine.device_id
+    (home / "cert.pem").write_bytes((other / "cert.pem").read_bytes())
+    with pytest.raises(StoreError, match="does not belong"):
+        load_or_create(home)
+    (home / "key.pem").write_bytes((other / "key.pem").read_bytes())
+    assert load_or_create(home).device_id == theirs.device_id
