@@ -6,10 +6,9 @@
 3. Inference is read as far as routing needs, handed to the dispatcher, and each attempt is forwarded.
 """
 
-import uuid
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import replace
 from functools import partial
 
 from aiohttp import web
@@ -36,6 +35,7 @@ from pairproxy.proxy.unloading import Unloading
 from pairproxy.upstreams import Outgoing, Reply, Upstream
 
 _NAME_LENGTH = 64
+_NAME_BYTES = 16  # of chance in the name of a request: none comes twice
 _OLD_CLIENT = "its client cannot read what a peer sends"
 
 
@@ -86,28 +86,26 @@ class ClientPort(Port):
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         downstream = Downstream(request, self._limits.client_stall_s)
-        words = routes.dialect_of(request.raw_path)
         try:
             is_for_engine = self._check(request, downstream)
             if self.until_ready is not None:
                 await self.until_ready()
-            dialect = routes.inference_dialect(request.method, request.raw_path)
             if is_for_engine:
                 await self._pass_through(request, downstream)
+            elif routes.inference_dialect(request.method, request.raw_path) is not None:
+                await self._infer(request, downstream)
             elif is_websocket(request):
                 await self._upgrade(request, downstream)
             elif request.method == "OPTIONS" and self._rules is not cors.Rules.KEPT:
                 await self._preflight(request, downstream)
-            elif dialect is not None:
-                await self._infer(request, downstream)
             elif not (self._catalogue and await self._catalogue.answer(request, self._engine, downstream)):
                 await self._pass_through(request, downstream)
         except PairproxyError as error:
-            downstream.fail(words, error)
+            downstream.fail(routes.dialect_of(request.raw_path), error)
         except ConnectionError:
             raise  # the client left
         except Exception as error:  # noqa: BLE001 aiohttp would log the error with its text
-            downstream.fail_unexpectedly(words, error)
+            downstream.fail_unexpectedly(routes.dialect_of(request.raw_path), error)
         return downstream.written()
 
     def _check(self, request: web.BaseRequest, downstream: Downstream) -> bool:
@@ -120,13 +118,12 @@ class ClientPort(Port):
             hosts = ["localhost"]  # HTTP/1.0 needs none, and no browser speaks it
         origins, site = fields.getall("Origin", []), fields.get("Sec-Fetch-Site")
         asks_engine = self._rules is cors.Rules.RELAYED or self.lets_engine_judge
-        asks_engine = asks_engine and not is_websocket(request)
         if self._gate.check(
-            hosts, origins, site, can_engine_judge=asks_engine, knows_containers=True,
-            is_like_page=is_like_page(request.method, fields),
+            hosts, origins, site, knows_containers=True, is_like_page=is_like_page(request.method, fields),
+            can_engine_judge=bool(origins) and asks_engine and not is_websocket(request),
         ):  # fmt: skip
             return True  # and no word to the page from us
-        page = _page(request)
+        page = _page(request) if origins else None
         if page is not None and self._rules is not cors.Rules.KEPT:
             downstream.tell_page(cors.on_reply(page), self._rules is cors.Rules.OURS)
         return False
@@ -156,21 +153,18 @@ class ClientPort(Port):
 
     def _asked(self, request: web.BaseRequest, body: bytes) -> Request:
         fields = request.headers
-        read = reading.read(
-            RequestId(uuid.uuid4().hex),
+        return reading.read(
+            RequestId(os.urandom(_NAME_BYTES).hex()),
             request.raw_path,
             body,
             coding=", ".join(fields.getall("Content-Encoding", [])),
             content_type=fields.get("Content-Type", ""),
             kind=self._kind,
-        )
-        return replace(
-            read,
+            stays=_OLD_CLIENT if request.version < (1, 1) else None,
             client=request.remote or "",
             run=_name(fields, headers.RUN) or None,
             chain=_name(fields, headers.CHAIN),
             trace=headers.trace_of(fields.getall(headers.TRACE, [])),
-            stays=read.stays or (_OLD_CLIENT if request.version < (1, 1) else None),
             local_only=("Origin" in fields and self._rules is cors.Rules.KEPT)
             or fields.get(headers.LOCAL, "").lower() == "true",
             engine=self._engine,

@@ -25,12 +25,12 @@ _KEPT = frozenset({b"connection", b"upgrade"})
 
 def is_websocket(request: web.BaseRequest) -> bool:
     """Whether a client really asks for a WebSocket (RFC 6455, 4.1); any other Upgrade ends at this hop."""
+    if request.method != "GET" or request.version < (1, 1):
+        return False
     fields = request.headers
     tokens = {token.strip().lower() for token in ",".join(fields.getall("Connection", [])).split(",")}
     return (
-        request.method == "GET"
-        and request.version >= (1, 1)
-        and "upgrade" in tokens
+        "upgrade" in tokens
         and [value.strip().lower() for value in fields.getall("Upgrade", [])] == ["websocket"]
         and bool(fields.get("Sec-WebSocket-Key"))
         and not request.can_read_body
