@@ -112,6 +112,8 @@ class Endings:
 
     def overdue(self, at: float) -> list[Refuse]:
         """Refuse what waited too long."""
+        if not len(self._knows.queue):
+            return []
         knows, refused = self._knows, []
         late = knows.queue.take_overdue(at, knows.place_finder(at), knows.trouble_finder(at))
         for waiting in late:

@@ -71,6 +71,11 @@ class Knowledge:
             return replace(request, local_only=True)
         return request
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is one place at most: what runs can be done nowhere else."""
+        return self.nodes.is_empty and len(self.local.slots()) < 2
+
     def slots_left(self, peer: NodeId) -> int | None:
         """How many slots of this node a peer may take beside those it holds; None: any number."""
         most = self.rights.slots(peer)

@@ -95,15 +95,16 @@ class Rescue:
                 self._next = at + LOOK_S
         is_idle = knows.rules.is_rescuing and not knows.is_draining and not len(knows.queue)
         stragglers = []
-        if is_idle and not self._is_under_way():
-            stragglers = [one for one in knows.running if self._may_be_moved(one, at)]
+        if is_idle and not knows.is_alone and not self._is_under_way():
+            stragglers = [one for one in knows.running.to_begin() if self._may_be_moved(one, at)]
         if not stragglers:
             self._idle.clear()
             return []
         self._bursts.update((), knows.running)
         occupancies = knows.pricing.occupancies(at)
         self._note_idle(stragglers, occupancies, at)
-        moves = [move for one in stragglers for move in self._moves(one, occupancies, at)]
+        could_move = self._could_move(stragglers)
+        moves = [move for one in could_move for move in self._moves(one, occupancies, at)]
         if moves:
             due_s = min((move.due_s for move in moves if move.due_s > 0.0), default=LOOK_S)
             self._next = at + min(LOOK_S, max(due_s, LEAST_S))
@@ -122,9 +123,6 @@ class Rescue:
         waiting = self._knows.served.get(request.id)
         return (
             waiting is not None
-            and request.origin is None
-            and running.first_byte_at is None
-            and not running.is_settling
             and not (request.is_load or request.unloads or routes.is_embedding(request.path))
             and waiting.moves < MOST_MOVES
             and at - waiting.arrived_at < PATIENCE_PART * self._knows.rules.queue_timeout_s
@@ -139,6 +137,22 @@ class Rescue:
                 burst.idle_s[place] = burst.idle_s.get(place, 0.0) + at - self._looked_at
         self._idle = {place for place, occupancy in occupancies.items() if occupancy.wait_s <= 0.0}
         self._looked_at = at
+
+    def _could_move(self, stragglers: list[Running]) -> list[Running]:
+        """Those that run slower than they would at a place that is free now: most often none, by a look."""
+        pricing = self._knows.pricing
+        rates = {
+            model: {place: pricing.rates(place, model).decode for place in self._idle}
+            for model in {one.request.model for one in stragglers}
+        }
+        return [
+            one
+            for one in stragglers
+            if any(
+                rate > one.rates.decode and place != one.place
+                for place, rate in rates[one.request.model].items()
+            )
+        ]
 
     def _moves(self, running: Running, occupancies: dict[Place, Occupancy], at: float) -> Iterator[Move]:
         """Where else it could be done: at the faster place where it would end first, if that is free.

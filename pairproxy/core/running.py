@@ -1,6 +1,6 @@
 """What runs now: every attempt of this origin, and every request that runs on an engine of this node."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pairproxy.core.company import Clock, Company
@@ -158,6 +158,7 @@ class RunningTable:
         self._running: dict[AttemptId, Running] = {}
         self._there: dict[Place, _There] = {}  # where any runs
         self._requests: dict[RequestId, list[Running]] = {}
+        self._to_begin: dict[AttemptId, Running] = {}  # for own clients
         self._left: dict[tuple[Place, NodeId | None], float] = {}  # until when who ran there; the latest last
         self._clock = Clock()
         self.pending = Pending()
@@ -194,9 +195,13 @@ class RunningTable:
         """What holds a slot of a node."""
         return [running for running in self._running.values() if running.place.node == node]
 
-    def silent(self) -> Iterator[tuple[Place, Mapping[AttemptId, Running]]]:
-        """Streams of own clients that are to begin yet, by place; the oldest of each first."""
-        return ((place, there.silent) for place, there in self._there.items() if there.silent)
+    def to_begin(self) -> Iterable[Running]:
+        """Attempts for own clients whose first byte is to come; the oldest first."""
+        return self._to_begin.values()
+
+    def silent(self) -> Iterator[Iterable[Running]]:
+        """Streams of own clients that are to begin yet, of each place where any are; the oldest first."""
+        return (there.silent.values() for there in self._there.values() if there.silent)
 
     def users(self, place: Place, at: float, within_s: float) -> set[NodeId | None]:
         """Who holds a slot of a place, or did ``within_s`` before ``at``; None: this node's own clients."""
@@ -216,8 +221,10 @@ class RunningTable:
         running.sent_mark, running.read_mark = there.company.join()
         there.members[attempt] = running
         there.users[request.origin] = there.users.get(request.origin, 0) + 1
-        if request.is_streaming and request.origin is None:
-            there.silent[attempt] = running
+        if request.origin is None:
+            self._to_begin[attempt] = running
+            if request.is_streaming:
+                there.silent[attempt] = running
         self.pending.add(place, request.model, request.prefix)
 
     def begin(self, running: Running, at: float) -> None:
@@ -225,13 +232,13 @@ class RunningTable:
         if running.company is not None and running.first_byte_at is None:
             running.has_read_s = running.reading_s
             running.begun_mark = running.company.begin()
-            self._there[running.place].silent.pop(running.attempt, None)
+            self._is_heard(running)
         running.first_byte_at = at
 
     def settle(self, running: Running) -> None:
         """It is over for its client, but holds its slot: its engine may still be at it."""
         running.is_settling = True
-        self._there[running.place].silent.pop(running.attempt, None)
+        self._is_heard(running)
 
     def remove(self, attempt: AttemptId) -> None:
         """An attempt gives back its slot, if it has one; its times are known no more."""
@@ -246,9 +253,14 @@ class RunningTable:
         there.company.leave(is_reader=running.first_byte_at is None)
         running.company = None
         del there.members[attempt]
-        there.silent.pop(attempt, None)
+        self._is_heard(running)
         self._let_go(place, there, request.origin)
         self.pending.remove(place, request.model, request.prefix)
+
+    def _is_heard(self, running: Running) -> None:
+        """It is waited for no more."""
+        self._to_begin.pop(running.attempt, None)
+        self._there[running.place].silent.pop(running.attempt, None)
 
     def _let_go(self, place: Place, there: _There, user: NodeId | None) -> None:
         """One of the attempts of a user of a place is over."""

@@ -31,6 +31,7 @@ TIMES = 4.0  # as long as expected: estimates of prompts err by two, speeds unde
 LOADING_S = 600.0  # 200 GB from a slow disk; Ollama itself gives up after five minutes
 LONGEST_TOKENS = 8192  # of a reply where neither the request nor the engine sets a limit: a long file
 LOOK_S = 5.0  # between two looks at what is overdue: whether another place has become free
+MOST_PLACES = 1024  # whose last sign of life is remembered; a cluster has tens
 
 
 class Silence:
@@ -50,7 +51,10 @@ class Silence:
         """A reply began or ended; call it before the attempt is forgotten."""
         running = self._knows.running.get(attempt)
         if running is not None:
+            self._signs.pop(running.place, None)
             self._signs[running.place] = at
+            if len(self._signs) > MOST_PLACES:
+                del self._signs[next(iter(self._signs))]
 
     def quiet_s(self, request: Request, pick: Candidate, rates: Rates) -> float:
         """Seconds of silence in the middle of a stream after which it does not go on any more."""
@@ -64,23 +68,23 @@ class Silence:
         """Give up what is stuck and can be done elsewhere; call it after the plan."""
         self._next = None
         knows = self._knows
-        is_alone = len(knows.local.slots()) < 2 and next(iter(knows.nodes.documents(at)), None) is None
-        if is_alone or knows.is_draining:
+        if knows.is_alone or knows.is_draining:
             return []  # there is no other place, or nothing is sent to it any more
-        silent = [one for one in knows.running if self._is_judged(one)]
-        places = {one.place for one in silent}
-        self._signs = {place: sign for place, sign in self._signs.items() if place in places}
-        self._given_up &= {one.attempt for one in silent}
+        self._given_up = {attempt for attempt in self._given_up if self._is_silent(attempt)}
         overdue, soonest_s = [], min(knows.rules.gone_s, knows.rules.stuck_s)
-        for one in silent:
-            end = self._since(one) + soonest_s  # most begin before that, and need no closer look
-            if end <= at:
+        for silent in knows.running.silent():
+            for one in silent:
+                end = self._since(one) + soonest_s
+                if end > at:  # most begin before that, and need no closer look, nor do those sent after it
+                    self._wake(end)
+                    break
                 end = self._since(one) + self._patience_s(one)
-            if end <= at:
-                overdue.append(one)
-            self._wake(end if end > at else at + LOOK_S)
+                if end <= at:
+                    overdue.append(one)
+                self._wake(end if end > at else at + LOOK_S)
         if self._given_up:
             return []  # its place elsewhere is not taken yet
+        overdue.sort(key=lambda one: one.dispatched_at)
         stuck = [one.attempt for one in overdue if self._could_be_done_elsewhere(one, at)][:1]
         self._given_up.update(stuck)
         error = NodeGone("The engine gave no sign of life, and another node had time.")
@@ -92,9 +96,9 @@ class Silence:
             return self._knows.local.get(place.engine) is not None
         return self._knows.nodes.epoch(place.node) is None or self._knows.nodes.engine(place) is not None
 
-    def _is_judged(self, one: Running) -> bool:
-        is_waiting = one.first_byte_at is None and not one.is_settling
-        return is_waiting and one.request.origin is None and one.request.is_streaming
+    def _is_silent(self, attempt: AttemptId) -> bool:
+        one = self._knows.running.get(attempt)
+        return one is not None and one.first_byte_at is None and not one.is_settling
 
     def _since(self, one: Running) -> float:
         return max(one.dispatched_at, self._signs.get(one.place, one.dispatched_at))
