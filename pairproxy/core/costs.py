@@ -35,6 +35,7 @@ class Costs:
     def __init__(self) -> None:
         self.lengths = LengthTable()
         self.changes = 0  # grows with everything that is learned
+        self.lessons = 0  # grows with all that may change a rate
         self._speeds: dict[tuple[EngineId, ModelName], Speed] = {}
         self._keys: OrderedDict[tuple[EngineId, ModelName], SpeedKey] = OrderedDict()
         self._kept: OrderedDict[SpeedKey, SpeedFacts] = OrderedDict()
@@ -58,11 +59,13 @@ class Costs:
         """Take in one finished request on an engine of a kind (Speed.learn)."""
         self._speed(engine, model).learn(usage, timing, PRIORS.get(kind, _UNKNOWN), is_cold=is_cold)
         self.changes += 1
+        self.lessons += 1
 
     def calibrate(self, engine: EngineId, model: ModelName, usage: Usage, company: int) -> None:
         """Take in the sums of ``company`` equal requests with nothing beside them (Speed.calibrate)."""
         self._speed(engine, model).calibrate(usage, company)
         self.changes += 1
+        self.lessons += 1
 
     def _speed(self, engine: EngineId, model: ModelName) -> Speed:
         known = self._speeds.get((engine, model))
@@ -72,6 +75,11 @@ class Costs:
                 del self._speeds[unlisted[0]]
             known = self._speeds[engine, model] = Speed()
         return known
+
+    def may_learn(self, engine: EngineId, model: ModelName, at: float) -> bool:
+        """Whether a reply that ended now says more than the last ones did (Speed.may_learn)."""
+        speed = self._speeds.get((engine, model))
+        return speed is None or speed.may_learn(at)
 
     def slowness(
         self, engine: EngineId, model: ModelName, usage: Usage, timing: Timing, kind: str
@@ -105,6 +113,7 @@ class Costs:
         if before == key:
             self._keys.move_to_end(place)
             return
+        self.lessons += 1
         if before is not None:
             self._keep(before, self._speeds.pop(place, Speed()).facts())
         self._keys[place] = key

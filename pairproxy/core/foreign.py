@@ -27,6 +27,8 @@ class ForeignWork:
 
     def __init__(self) -> None:
         self._watches: dict[EngineId, _Watch] = {}
+        self._is_any_lost = False  # else time has nothing to give back
+        self.changes = 0  # grows with every slot that is lost or given back
 
     def saw(self, engine: EngineId, part: float, took_s: float, at: float) -> None:
         """A reply that ended at ``at`` decoded for ``took_s`` at a ``part`` of the usual rate."""
@@ -41,14 +43,20 @@ class ForeignWork:
         watch.clean_since = at
         if at - watch.slow_since >= LOWER_AFTER_S and watch.slow_replies >= MIN_REPLIES:
             watch.lost += 1
+            self._is_any_lost = True
+            self.changes += 1
             watch.slow_since, watch.slow_replies = at, 0
 
     def count_time(self, at: float) -> None:
         """Give back slots for time in which nothing was slow; call on every event."""
+        if not self._is_any_lost:
+            return
         for watch in self._watches.values():
             while watch.lost and at - watch.clean_since >= RAISE_AFTER_S:
                 watch.lost -= 1
                 watch.clean_since += RAISE_AFTER_S
+                self.changes += 1
+        self._is_any_lost = any(watch.lost for watch in self._watches.values())
 
     def lost(self, engine: EngineId, slots: int) -> int:
         """Of so many slots, those not offered; one is always left, or nothing would tell that it is over."""
@@ -61,3 +69,4 @@ class ForeignWork:
     def forget(self, engine: EngineId) -> None:
         """The engine is gone, or starts anew."""
         self._watches.pop(engine, None)
+        self.changes += 1

@@ -1,8 +1,8 @@
 """This node's own engines as the scheduler sees them: replicas, slots, speeds."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pairproxy.core.catalogue import node_catalogue
 from pairproxy.core.costs import Costs
@@ -23,7 +23,23 @@ from pairproxy.core.speeds import MIN_LOAD_S, keys_of
 from pairproxy.core.timing import Timing
 
 MOST_LOST = 32  # engines that are remembered while they do not answer; no machine runs more
+MOST_ASKED = 1024  # names of models, also such as nobody has, for which an answer is kept
 LAST_PROMPTS = ("ollama", "lmstudio")  # kinds whose cache is the last prompt of each slot
+
+
+Holding = tuple[Place, EngineReport, ReplicaState]
+"""A place of this node with its engine and the replica there."""
+
+
+@dataclass(slots=True)
+class _Answers:
+    """What was answered since something changed: each is asked for several times a request."""
+
+    version: int = -1
+    slots: dict[Place, int] | None = None
+    rates: dict[tuple[EngineId, ModelName], Rates] = field(default_factory=dict)
+    all_rates: dict[EngineId, dict[ModelName, Rates]] = field(default_factory=dict)
+    places: dict[tuple[ModelName, EngineId | None], Sequence[Holding]] = field(default_factory=dict)
 
 
 class LocalEngines:
@@ -40,6 +56,8 @@ class LocalEngines:
         self._reports: dict[EngineId, EngineReport] = {}
         self._lost: OrderedDict[EngineId, EngineReport] = OrderedDict()
         self._catalogue: NodeCatalogue | None = None
+        self._news = 0  # grows with every report, and every engine that is lost
+        self._answers = _Answers()
 
     @property
     def why_nothing(self) -> str:
@@ -54,6 +72,7 @@ class LocalEngines:
         self.prefixes.report(report)
         self._lost.pop(report.engine, None)
         self._catalogue = None
+        self._news += 1
 
     def lose(self, engine: EngineId) -> None:
         """Use an engine that does not answer no more; what it had it may have again in a moment."""
@@ -66,17 +85,21 @@ class LocalEngines:
             if len(self._lost) > MOST_LOST:
                 self._lost.popitem(last=False)
         self._catalogue = None
+        self._news += 1
 
     def finished(self, running: Running, usage: Usage, at: float) -> None:
         """Take in a request that ended well on an engine of this node: it teaches, and it tells of others."""
-        engine, model, timing = running.place.engine, running.request.model, running.timing(usage)
-        report = self._reports.get(engine)
+        engine, model = running.place.engine, running.request.model
+        # One that only waited for its turn tells load seconds, too: it must have been cold to us as well.
+        has_loaded = running.was_cold and (usage.load_s or 0.0) > MIN_LOAD_S
+        is_cold = self._is_cold(running) or has_loaded
+        if not self.costs.may_learn(engine, model, at):
+            return
+        report, timing = self._reports.get(engine), running.timing(usage)
         part = self.costs.slowness(engine, model, usage, timing, report.kind if report else "")
         if part is not None:
             self.foreign.saw(engine, part, sum(timing.decoding(usage.decode_s).values()), at)
-        # One that only waited for its turn tells load seconds, too: it must have been cold to us as well.
-        has_loaded = running.was_cold and (usage.load_s or 0.0) > MIN_LOAD_S
-        self.learn(engine, model, usage, timing, is_cold=self._is_cold(running) or has_loaded)
+        self.learn(engine, model, usage, timing, is_cold=is_cold)
 
     def _is_cold(self, running: Running) -> bool:
         """Whether its engine cannot have had any of its prompt, though it does not say so.
@@ -134,7 +157,11 @@ class LocalEngines:
 
     def slots(self) -> dict[Place, int]:
         """How many requests each engine is given at most; never none, and fewer beside foreign work."""
-        return {Place(self.own, engine): self.offered(report) for engine, report in self._reports.items()}
+        answers = self._known()
+        if answers.slots is None:
+            reports = self._reports.items()
+            answers.slots = {Place(self.own, engine): self.offered(report) for engine, report in reports}
+        return answers.slots
 
     def offered(self, report: EngineReport) -> int:
         """Slots of an engine that are offered, free or not."""
@@ -143,39 +170,59 @@ class LocalEngines:
 
     def rates(self, engine: EngineId, model: ModelName) -> Rates:
         """How fast a model runs on an engine, the best known."""
+        known, asked = self._known().rates, (engine, model)
+        rates = known.get(asked)
+        if rates is not None:
+            return rates
         report = self._reports.get(engine) or self._lost.get(engine)
-        return self.costs.rates(engine, report.kind if report else "", model)
+        if len(known) >= MOST_ASKED:
+            known.clear()
+        rates = known[asked] = self.costs.rates(engine, report.kind if report else "", model)
+        return rates
 
     def all_rates(self, engine: EngineId) -> dict[ModelName, Rates]:
         """The rates of every model an engine lists."""
-        report = self._reports.get(engine)
-        models = [replica.model for replica, _ in report.replicas] if report else []
-        return {model: self.rates(engine, model) for model in models}
+        known = self._known().all_rates
+        if engine not in known:
+            report = self._reports.get(engine)
+            models = [replica.model for replica, _ in report.replicas] if report else []
+            known[engine] = {model: self.rates(engine, model) for model in models}
+        return known[engine]
 
-    def places(
-        self, model: ModelName, called: EngineId | None
-    ) -> Iterator[tuple[Place, EngineReport, ReplicaState]]:
+    def places(self, model: ModelName, called: EngineId | None) -> Sequence[Holding]:
         """Where this node can run a model. The called engine first."""
-        for engine in sorted(self._reports, key=lambda engine: engine != called):
-            yield from self._holders(self._reports[engine], model)
+        known, asked = self._known().places, (model, called)
+        found = known.get(asked)
+        if found is not None:
+            return found
+        if len(known) >= MOST_ASKED:
+            known.clear()
+        engines = sorted(self._reports, key=lambda engine: engine != called)
+        found = known[asked] = tuple(
+            holding for engine in engines for holding in self._holders(self._reports[engine], model)
+        )
+        return found
 
-    def lost_places(self, model: ModelName) -> Iterator[tuple[Place, EngineReport, ReplicaState]]:
+    def _known(self) -> _Answers:
+        """What was answered, as far as nothing has changed since."""
+        version = self._news + self.costs.lessons + self.foreign.changes  # each of them only grows
+        if self._answers.version != version:
+            self._answers = _Answers(version)
+        return self._answers
+
+    def lost_places(self, model: ModelName) -> Iterator[Holding]:
         """Where this node ran a model until its engine fell silent."""
         for report in self._lost.values():
             yield from self._holders(report, model)
 
-    def _holders(
-        self, report: EngineReport, model: ModelName
-    ) -> Iterator[tuple[Place, EngineReport, ReplicaState]]:
+    def _holders(self, report: EngineReport, model: ModelName) -> Iterator[Holding]:
         for replica, is_loaded in report.replicas:
             if replica.model == model:
                 rates, continues = self.rates(report.engine, model), model in report.continuing
                 state = ReplicaState(replica, is_loaded, rates, continues)
                 yield Place(self.own, report.engine), report, state
 
-    def unlisted(
-        self, model: ModelName, called: EngineId
-    ) -> Iterator[tuple[Place, EngineReport, ReplicaState]]:
+    def unlisted(self, model: ModelName, called: EngineId) -> Iterator[Holding]:
         """The called engine for a model it does not list, as a replica that equals nobody's."""
         if called in self._reports:
             state = ReplicaState(Replica(model, ""), True, self.rates(called, model))

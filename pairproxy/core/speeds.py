@@ -17,6 +17,7 @@ PROOF_TOKENS = 64  # read anew: fewer than a calibration's say too little to rep
 PROVEN_REPLIES = 5  # before them nothing is usual: what is slow is our own guess
 USUAL_PROMPT_TIMES = 2.0  # a prompt longer than that decodes slower for its own reasons
 USUAL_PROMPT_WEIGHT = 0.05  # of one reply in the usual length of prompts: the last twenty
+LESSONS_PER_S = 50  # replies that teach: a change is followed within ten, so that more only cost time
 MIN_LOAD_S = 0.5  # less is bookkeeping, not a load
 FASTEST = math.exp(MOST_LOG)  # tokens/s: an engine that tells less time than that mistakes its units
 
@@ -76,6 +77,8 @@ class Speed:
     load: Rate = field(default_factory=Rate)
     prompts: Rate = field(default_factory=Rate)  # their usual length in tokens
     _rates: tuple[Rates, Rates] | None = None  # by the prior that they were last asked for with
+    _second_at: float = -math.inf  # when the second began whose lessons are counted
+    _lessons: int = 0
 
     @classmethod
     def of(cls, facts: SpeedFacts) -> "Speed":
@@ -108,6 +111,13 @@ class Speed:
             rates = Rates(self.prefill.value(prior.prefill), decode, beta, self.load.value(prior.load_s))
             self._rates = prior, rates
         return self._rates[1]
+
+    def may_learn(self, at: float) -> bool:
+        """Whether a reply that ended now is one of the first LESSONS_PER_S of its second; it is counted."""
+        if at - self._second_at >= 1.0:
+            self._second_at, self._lessons = at, 0
+        self._lessons += 1
+        return self._lessons <= LESSONS_PER_S
 
     def slowness(self, usage: Usage, timing: Timing, prior: Rates) -> float | None:
         """How fast a reply decoded over how fast replies like it usually do; None: that cannot be told."""

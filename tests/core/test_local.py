@@ -7,7 +7,7 @@ from pairproxy.core.commands import Command
 from pairproxy.core.costs import PRIORS, Costs
 from pairproxy.core.documents import CatalogueEntry, EngineCatalogue
 from pairproxy.core.events import AttemptFinished, EngineReported
-from pairproxy.core.local import MOST_LOST, LocalEngines
+from pairproxy.core.local import MOST_ASKED, MOST_LOST, LocalEngines
 from pairproxy.core.models import AttemptId, EngineId, ModelName, Outcome, Rates, Replica, RequestId, Usage
 from pairproxy.core.running import Running, RunningTable
 from pairproxy.core.simulated_gpu import Phase, SimulatedGpu
@@ -81,6 +81,34 @@ def test_the_called_engine_comes_first() -> None:
     assert [place.engine for place, *_ in local.places(M, OTHER)] == [OTHER, GPU]
     assert [place.engine for place, *_ in local.places(M, None)] == [GPU, OTHER]
     assert list(local.places(ModelName("unknown"), OTHER)) == []
+
+
+def test_an_answer_is_kept_until_something_is_learned_or_told() -> None:
+    """A report, a lesson, a calibration, an engine that is lost: each of them is seen in the next answer."""
+    local = LocalEngines(A, Costs())
+    local.report(report(4))
+    ((_, _, before),) = local.places(M, None)
+    assert local.places(M, None) is local.places(M, None)
+    local.learn(GPU, M, Usage(prompt_tokens=1000, prefill_s=1000 / 1234), Timing(), is_cold=True)
+    ((_, _, after),) = local.places(M, None)
+    assert (before.rates, after.rates.prefill) == (PRIORS["paced"], pytest.approx(1234.0))
+    assert local.all_rates(GPU) == {M: after.rates}
+    local.measured(GPU, M, Usage(prompt_tokens=100, output_tokens=24, prefill_s=0.1, decode_s=0.5))
+    assert local.all_rates(GPU)[M].decode == local.rates(GPU, M).decode == pytest.approx(48.0)
+    local.report(replace(report(2), version="another"))
+    assert (local.slots(), local.rates(GPU, M)) == ({at(A): 2}, PRIORS["paced"])
+    local.lose(GPU)
+    assert (local.slots(), [*local.places(M, None)], local.all_rates(GPU)) == ({}, [], {})
+
+
+def test_names_that_nobody_has_cost_no_memory() -> None:
+    """A client may ask for any number of them."""
+    local = LocalEngines(A, Costs())
+    local.report(report())
+    for number in range(3 * MOST_ASKED):
+        local.places(ModelName(f"m{number}"), GPU)
+        local.rates(GPU, ModelName(f"m{number}"))
+    assert max(len(local._answers.places), len(local._answers.rates)) <= MOST_ASKED
 
 
 def test_an_unlisted_model_is_its_engines_alone() -> None:

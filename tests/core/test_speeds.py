@@ -7,7 +7,7 @@ from pairproxy.core.dialects.meter import Meter
 from pairproxy.core.models import Dialect, Rates, Usage
 from pairproxy.core.nodes import NodeTable
 from pairproxy.core.prefill_rate import CONFIRMS_TIMES
-from pairproxy.core.speeds import MIN_DECODE_TOKENS, Speed
+from pairproxy.core.speeds import LESSONS_PER_S, MIN_DECODE_TOKENS, Speed
 from pairproxy.core.timing import Timing
 from tests.core.told import B, M, document
 
@@ -172,6 +172,13 @@ def test_a_reply_is_slow_only_against_others_like_it() -> None:
     assert speed.slowness(Usage(300, 0, 100, 0.1, 4.0), Timing(), PRIOR) is None
     assert speed.slowness(Usage(100, 0, 20, 0.1, 0.8), Timing(), PRIOR) is None
     assert speed.slowness(Usage(100, 0, 100, 0.1), Timing(), PRIOR) is None
+
+
+def test_more_replies_than_teach_anything_new_do_not_teach() -> None:
+    """The first of each second do: a machine that answers a thousand times a second is known by them."""
+    speed = Speed()
+    taught = [number for number in range(1000) if speed.may_learn(5.0 + number / 500)]
+    assert taught == [*range(LESSONS_PER_S), *range(500, 500 + LESSONS_PER_S)]
 
 
 def test_seconds_in_the_wrong_unit_make_no_speed_that_nobody_believes() -> None:
