@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from statistics import NormalDist
+from typing import NamedTuple
 
 from pairproxy.core.models import ModelName, Request
 
@@ -71,30 +72,22 @@ def _log_normal(logs: list[float]) -> tuple[float, float]:
     return middle, math.sqrt(spread_2)
 
 
-class _Weighed:
-    """Lengths of equal weight, in order, with the sums of those that are shorter."""
-
-    __slots__ = ("sums", "tokens", "weight")
-
-    def __init__(self, tokens: Sequence[float], weight: float) -> None:
-        self.tokens = tokens
-        self.weight = weight
-        self.sums = list(accumulate(tokens, initial=0.0))
-
-    def above(self, tokens: float) -> float:
-        """The weight of those that are longer."""
-        return (len(self.tokens) - bisect_right(self.tokens, tokens)) * self.weight
-
-    def within(self, above: float, most: float) -> float:
-        """The weighed sum of min(tokens, most) over those longer than ``above``."""
-        tokens, sums = self.tokens, self.sums
-        low = bisect_right(tokens, above)
-        high = max(bisect_right(tokens, most), low)
-        whole, over = sums[high] - sums[low], len(tokens) - high
-        return (whole + over * most if over else whole) * self.weight
+_MIDDLES = tuple((index + 0.5) / _ATOMS for index in range(_ATOMS))
 
 
-_BEFORE = _Weighed(_PRIOR, 1.0 / _ATOMS)
+class _Before(NamedTuple):
+    """What was to be expected before a reply was seen: forty lengths of equal weight, in order."""
+
+    tokens: Sequence[float]
+    weight: float  # of each; a reply that was seen weighs one
+    sums: Sequence[float]  # of all that are shorter; the last one: of all
+
+    @classmethod
+    def of(cls, tokens: Sequence[float], weight: float) -> "_Before":
+        return cls(tokens, weight / len(tokens), list(accumulate(tokens, initial=0.0)))
+
+
+_BEFORE = _Before.of(_PRIOR, 1.0)
 
 
 class Lengths:
@@ -104,37 +97,36 @@ class Lengths:
     when it is first asked for, and what was seen and what was expected before are never merged.
     """
 
-    __slots__ = ("_as_before", "_before", "_logs", "_mean", "_seen", "_sorted", "_starts", "_weight")
+    __slots__ = ("_as_before", "_before", "_logs", "_seen", "_sums", "_total", "_weight")
 
     def __init__(self, seen: Iterable[int] = (), like: "Lengths | None" = None) -> None:
         """Of what was ``seen``, and of what was to be expected before: ``like``, else the prior.
 
         The prior weighs as much as one reply that was seen; ``like``, of the same model, as LIKE_WEIGHT.
         """
-        self._sorted = sorted(seen)
+        self._seen = sorted(seen)
         self._before = before = _BEFORE if like is None else like.as_before()
-        self._weight = len(self._sorted) + before.weight * _ATOMS
-        self._mean = (sum(self._sorted) + before.sums[-1] * before.weight) / self._weight
-        self._seen: _Weighed | None = None
-        self._as_before: _Weighed | None = None
-        self._starts: list[float] | None = None
+        self._weight = len(self._seen) + before.weight * _ATOMS
+        self._total = sum(self._seen) + before.sums[-1] * before.weight
+        self._sums: list[int] | None = None  # of all shorter ones, for each that was seen
+        self._as_before: _Before | None = None
         self._logs: tuple[float, float] | None = None
 
     def unlikely(self, most: float = math.inf) -> Unlikely:
         """Its tail; ``most``: the spread of its logarithm is known to be no wider."""
         if self._logs is None:
-            self._logs = _log_normal([math.log(max(one, 1)) for one in self._sorted])
+            self._logs = _log_normal([math.log(max(one, 1)) for one in self._seen])
         middle, spread = self._logs
         return Unlikely(middle, min(spread, most))
 
     def parts(self) -> tuple[float, ...]:
         """Forty equally likely lengths that stand for it."""
-        return tuple(self.quantile((index + 0.5) / _ATOMS) for index in range(_ATOMS))
+        return tuple(self._quantiles(_MIDDLES))
 
-    def as_before(self) -> _Weighed:
+    def as_before(self) -> _Before:
         """Its parts, as what is to be expected of others of the same model."""
         if self._as_before is None:
-            self._as_before = _Weighed(self.parts(), LIKE_WEIGHT / _ATOMS)
+            self._as_before = _Before.of(self.parts(), LIKE_WEIGHT)
         return self._as_before
 
     def mean(self, limit: int | None = None) -> float:
@@ -142,27 +134,31 @@ class Lengths:
 
         As long as nothing was seen, the limit is the best hint there is.
         """
+        mean = self._total / self._weight
         if limit is None:
-            return self._mean
-        if not self._sorted:
-            return min(self._mean, float(limit))
-        if limit >= self._sorted[-1] and limit >= self._before.tokens[-1]:
-            return self._mean
-        return self._within(0.0, float(limit)) / self._weight
+            return mean
+        if not self._seen:
+            return min(mean, float(limit))
+        return min((self._total - self._excess(limit)) / self._weight, float(limit))
 
     def quantile(self, part: float, limit: int | None = None) -> float:
         """Tokens that a ``part`` of all replies does not exceed; part in [0, 1]."""
-        seen, before = self._sorted, self._before
-        if self._starts is None:  # of each length that was expected before: the weight of all shorter ones
-            places = enumerate(before.tokens)
-            self._starts = [bisect_left(seen, one) + number * before.weight for number, one in places]
-        weight = part * self._weight * (1.0 - 1e-9)
-        number = bisect_right(self._starts, weight)
-        if number and (not seen or weight < self._starts[number - 1] + before.weight):
-            tokens = before.tokens[number - 1]
-        else:
-            tokens = float(seen[min(int(weight - number * before.weight), len(seen) - 1)])
+        (tokens,) = self._quantiles((part,))
         return tokens if limit is None else min(tokens, float(limit))
+
+    def _quantiles(self, parts: Sequence[float]) -> list[float]:
+        seen, (before, each, _) = self._seen, self._before
+        # Where each length of before begins, if all stood in a row in order, each as wide as it weighs.
+        starts = [bisect_left(seen, one) + number * each for number, one in enumerate(before)]
+        found = []
+        for part in parts:
+            weight = part * self._weight * (1.0 - 1e-9)
+            number = bisect_right(starts, weight)
+            if number and (not seen or weight < starts[number - 1] + each):
+                found.append(before[number - 1])
+            else:
+                found.append(float(seen[min(int(weight - number * each), len(seen) - 1)]))
+        return found
 
     def remaining(self, done: float, limit: int | None = None) -> float:
         """Tokens still to come on average of a reply that is ``done`` tokens long already: prices what runs.
@@ -170,22 +166,30 @@ class Lengths:
         Longer than all that were seen: half as much again, as the prior's tail says (mean excess of a
         log-normal of spread 1 two standard deviations up), up to the limit.
         """
-        most = math.inf if limit is None else float(limit)
-        if done >= most:
+        if limit is not None and done >= limit:
             return 0.0
-        weight = self._weighed().above(done) + self._before.above(done)
+        weight, total = self._longer(done)
         if not weight:
-            return min(done / 2.0, most - done)
-        return max(self._within(done, most) / weight - done, 0.0)
+            return done / 2.0 if limit is None else min(done / 2.0, limit - done)
+        if limit is not None:
+            total -= self._excess(limit)
+        return max(total / weight - done, 0.0)
 
-    def _within(self, above: float, most: float) -> float:
-        """The weighed sum of min(tokens, most) over those longer than ``above``."""
-        return self._weighed().within(above, most) + self._before.within(above, most)
+    def _excess(self, limit: int) -> float:
+        """By how much all together are longer than the limit, weighed."""
+        weight, total = self._longer(limit)
+        return total - limit * weight
 
-    def _weighed(self) -> _Weighed:
-        if self._seen is None:
-            self._seen = _Weighed(self._sorted, 1.0)
-        return self._seen
+    def _longer(self, tokens: float) -> tuple[float, float]:
+        """(weight, weighed sum) of all that are longer."""
+        seen, before, sums = self._seen, self._before, self._sums
+        low, low_before = bisect_right(seen, tokens), bisect_right(before.tokens, tokens)
+        if low == len(seen) and low_before == _ATOMS:
+            return 0.0, 0.0
+        if sums is None:
+            sums = self._sums = list(accumulate(seen, initial=0))
+        weight = len(seen) - low + (_ATOMS - low_before) * before.weight
+        return weight, sums[-1] - sums[low] + (before.sums[-1] - before.sums[low_before]) * before.weight
 
 
 NOTHING_SEEN = Lengths()
