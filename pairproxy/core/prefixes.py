@@ -118,25 +118,27 @@ class Pending:
     """The prompts that are being read or answered now, by place: they will be there in a moment."""
 
     def __init__(self) -> None:
-        self._prompts: dict[tuple[Place, ModelName], list[Prefix]] = {}
-        self._held: dict[tuple[Place, ModelName], set[int]] = {}
+        self._held: dict[tuple[Place, ModelName], dict[int, int]] = {}  # by how many prompts each block
 
     def add(self, place: Place, model: ModelName, prefix: Prefix) -> None:
         """A prompt was sent to a place."""
-        if prefix:
-            self._prompts.setdefault((place, model), []).append(prefix)
-            self._held.setdefault((place, model), set()).update(prefix)
+        if not prefix:
+            return
+        held = self._held.setdefault((place, model), {})
+        for one in prefix:
+            held[one] = held.get(one, 0) + 1
 
     def remove(self, place: Place, model: ModelName, prefix: Prefix) -> None:
         """It is no longer under way there."""
-        prompts = self._prompts.get((place, model), [])
-        if prefix not in prompts:
+        held = self._held.get((place, model)) if prefix else None
+        if held is None or prefix[-1] not in held:
             return
-        prompts.remove(prefix)
-        if prompts:
-            self._held[place, model] = set().union(*prompts)
-        else:
-            del self._prompts[place, model], self._held[place, model]
+        for one in prefix:
+            count = held.pop(one)
+            if count > 1:
+                held[one] = count - 1
+        if not held:
+            del self._held[place, model]
 
     def matched(self, place: Place, model: ModelName, prefix: Prefix) -> int:
         """How many blocks of a prompt are under way there."""
