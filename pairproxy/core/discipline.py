@@ -6,8 +6,9 @@ kept here.
 """
 
 from collections import OrderedDict, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from operator import attrgetter
 from typing import NamedTuple
 
 from pairproxy.core.models import ModelName, Outline, Request
@@ -43,6 +44,13 @@ class Finding:
         )
 
 
+class _Earlier(NamedTuple):
+    """A prompt that was seen: its bytes, and its lines (Outline)."""
+
+    size: int
+    lines: tuple[int, ...]
+
+
 class _Compared(NamedTuple):
     """A prompt beside an earlier one: the nearest has the most bytes in common with it."""
 
@@ -61,23 +69,26 @@ class Discipline:
     """Looks at each prompt of this node's clients as it arrives."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[tuple[str, ModelName], deque[Outline]] = OrderedDict()
+        self._seen: OrderedDict[tuple[str, ModelName], deque[_Earlier]] = OrderedDict()
         self._found: OrderedDict[tuple[str, ModelName, str], Finding] = OrderedDict()
 
     def look(self, request: Request) -> None:
         """Compare a prompt with the earlier ones of its client, then remember it."""
-        if request.outline is None:
+        outline = request.outline
+        if outline is None or not outline.lines:
             return
         key = (request.client, request.model)
         earlier = self._seen.setdefault(key, deque(maxlen=REMEMBERED))
         self._seen.move_to_end(key)
         if len(self._seen) > MOST_CLIENTS:
             self._seen.popitem(last=False)
-        ends = list(accumulate(map(Outline.bytes_of, request.outline.lines)))
-        nearest = max((_compared(request.outline, ends, one) for one in earlier), default=None)
+        if _is_again(outline.lines, earlier):
+            return
+        ends = outline.ends()
+        nearest = _nearest(outline.lines, ends, earlier)
         if nearest is not None and nearest.is_waste_of(ends):
-            self._note(request, request.outline, nearest)
-        earlier.append(request.outline)
+            self._note(request, outline, nearest)
+        earlier.append(_Earlier(ends[-1], outline.lines))
 
     def findings(self) -> list[Finding]:
         """What was seen more than once; what cost most comes first."""
@@ -96,18 +107,41 @@ class Discipline:
             self._found.popitem(last=False)
 
 
-def _compared(outline: Outline, ends: list[int], earlier: Outline) -> _Compared:
-    """``ends``: the bytes of the prompt up to and with each of its lines."""
-    parting = _common_lines(outline.lines, earlier.lines)
-    again = set(outline.lines[parting:]).intersection(earlier.lines[parting:])  # one that recurs counts once
-    lost = sum(map(Outline.bytes_of, again))
-    begun = ends[parting - 1] if parting else 0
-    return _Compared(begun + lost, lost, parting)
+def _is_again(lines: tuple[int, ...], earlier: deque[_Earlier]) -> bool:
+    """Whether it was seen, so that nothing of it is lost; it is the latest then."""
+    for number, one in enumerate(earlier):
+        if len(one.lines) == len(lines) and one.lines == lines:
+            del earlier[number]
+            earlier.append(one)
+            return True
+    return False
+
+
+def _nearest(lines: tuple[int, ...], ends: list[int], earlier: Iterable[_Earlier]) -> _Compared | None:
+    """The earlier prompt that has most in common. ``ends``: the bytes up to and with each line.
+
+    The largest first: one that is smaller than what another has in common need not be looked at. Of the steps
+    of a chain that is all but the last.
+    """
+    nearest, rests = None, dict[int, set[int]]()
+    for one in sorted(earlier, key=attrgetter("size"), reverse=True):
+        if nearest is not None and one.size < nearest.common_bytes:
+            break
+        parting = _common_lines(lines, one.lines)
+        if parting not in rests:
+            rests[parting] = set(lines[parting:])
+        again = rests[parting].intersection(one.lines[parting:])  # one that recurs counts once
+        lost = sum(map(Outline.bytes_of, again))
+        compared = _Compared((ends[parting - 1] if parting else 0) + lost, lost, parting)
+        nearest = compared if nearest is None else max(nearest, compared)
+    return nearest
 
 
 def _common_lines(one: tuple[int, ...], other: tuple[int, ...]) -> int:
     """How many lines two prompts begin with alike."""
     low, high = 0, min(len(one), len(other))
+    if one[:1] != other[:1]:
+        return 0
     while low < high:
         middle = (low + high + 1) // 2
         if one[low:middle] == other[low:middle]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import accumulate
 from typing import NamedTuple, NewType
 
 NodeId = NewType("NodeId", str)
@@ -111,6 +112,10 @@ class Outline:
     def bytes_of(line: int) -> int:
         """The length of a line, in bytes of UTF-8."""
         return line & 0xFFFF
+
+    def ends(self) -> list[int]:
+        """The bytes of the prompt up to and with each line."""
+        return list(accumulate([line & 0xFFFF for line in self.lines]))
 
     def place_of(self, line: int) -> tuple[str, int]:
         """(part, byte in it) at which a line begins."""

@@ -76,6 +76,15 @@ def test_a_client_may_have_several_prompts_by_turns() -> None:
     assert looked(*turns).findings() == []
 
 
+def test_a_prompt_that_comes_again_takes_nobodys_place() -> None:
+    """However often it does: the others of its client are still known, so that neither is blamed."""
+    times = [asked(f"It is 12:{minute}.\n{RULES}") for minute in range(10, 13)]
+    often = [asked("Be kind.\n" + RULES)] * (2 * REMEMBERED)
+    (found,) = looked(times[0], *often, times[1], *often, times[2]).findings()
+    assert found.times == 3  # each minute, and the first of the others
+    assert looked(times[0], *often, times[0], *often, times[0]).findings() == []
+
+
 def test_once_is_not_a_habit() -> None:
     """A prompt may change, a short one says nothing, and clients are not compared with each other."""
     old, new = asked("Version 1.\n" + RULES), asked("Version 2.\n" + RULES)
