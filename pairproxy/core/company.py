@@ -47,6 +47,9 @@ class Company:
         self._count_time()
         self._running -= 1
         self._readers -= is_reader
+        if not self._running:  # nobody has a mark any more
+            self._seconds, self._reading_s = [0.0], 0.0
+            self._latest.clear()
 
     def reading_since(self, mark: float) -> float:
         """Seconds of reading that each reader had since the mark was taken."""

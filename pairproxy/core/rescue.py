@@ -90,12 +90,14 @@ class Rescue:
         """Take back the straggler for which it is worth most, if there is one; call it after the plan."""
         self._next = None
         knows = self._knows
-        for waiting in knows.queue:
-            if knows.let_go_back(waiting, at):
-                self._next = at + LOOK_S
-        is_idle = knows.rules.is_rescuing and not knows.is_draining and not len(knows.queue)
+        if len(knows.queue):
+            for waiting in knows.queue:
+                if knows.let_go_back(waiting, at):
+                    self._next = at + LOOK_S
+            self._idle.clear()
+            return []
         stragglers = []
-        if is_idle and not knows.is_alone and not self._is_under_way():
+        if not knows.is_alone and self._may_move() and not self._is_under_way():
             stragglers = [one for one in knows.running.to_begin() if self._may_be_moved(one, at)]
         if not stragglers:
             self._idle.clear()
@@ -110,6 +112,9 @@ class Rescue:
             self._next = at + min(LOOK_S, max(due_s, LEAST_S))
         worth = [move for move in moves if self._is_worth(move)]
         return [self._take_back(max(worth, key=lambda move: move.saves_s))] if worth else []
+
+    def _may_move(self) -> bool:
+        return self._knows.rules.is_rescuing and not self._knows.is_draining
 
     def _is_under_way(self) -> bool:
         """Whether one is taken back right now: its slot there must not be given away twice."""

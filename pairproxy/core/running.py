@@ -11,7 +11,8 @@ from pairproxy.core.timing import Timing
 
 IN_LUMPS = 12  # records: a stream of fewer was held back by its engine, as the call of a tool is
 LATE_TIMES = 3.0  # one reply in twenty is three times as long as the mean (log-normal of spread 1)
-MOST_LEFT = 1024  # users that left a place and are remembered; a cluster has tens
+MOST_USED = 1024  # places where nothing runs that are remembered; a cluster has tens
+MOST_USERS = 256  # of one place, the same; more nodes are not paired with one
 
 
 @dataclass(slots=True, eq=False)
@@ -149,6 +150,7 @@ class _There:
     members: dict[AttemptId, Running] = field(default_factory=dict)
     silent: dict[AttemptId, Running] = field(default_factory=dict)  # streams of own clients, to begin yet
     users: dict[NodeId | None, int] = field(default_factory=dict)  # how many of the members are whose
+    left: dict[NodeId | None, float] = field(default_factory=dict)  # users without any, and since when
 
 
 class RunningTable:
@@ -156,10 +158,9 @@ class RunningTable:
 
     def __init__(self) -> None:
         self._running: dict[AttemptId, Running] = {}
-        self._there: dict[Place, _There] = {}  # where any runs
+        self._there: dict[Place, _There] = {}  # where any runs or ran
         self._requests: dict[RequestId, list[Running]] = {}
         self._to_begin: dict[AttemptId, Running] = {}  # for own clients
-        self._left: dict[tuple[Place, NodeId | None], float] = {}  # until when who ran there; the latest last
         self._clock = Clock()
         self.pending = Pending()
 
@@ -205,18 +206,17 @@ class RunningTable:
 
     def users(self, place: Place, at: float, within_s: float) -> set[NodeId | None]:
         """Who holds a slot of a place, or did ``within_s`` before ``at``; None: this node's own clients."""
-        left = {who for (one, who), last in self._left.items() if one == place and at - last < within_s}
         there = self._there.get(place)
-        return left if there is None else left.union(there.users)
+        if there is None:
+            return set()
+        return {*there.users, *(who for who, last in there.left.items() if at - last < within_s)}
 
     def add(self, running: Running) -> None:
         """An attempt takes its slot."""
         attempt, place, request = running.attempt, running.place, running.request
         self._running[attempt] = running
         self._requests.setdefault(request.id, []).append(running)
-        there = self._there.get(place)
-        if there is None:
-            there = self._there[place] = _There(Company(self._clock))
+        there = self._there.get(place) or self._first_at(place)
         running.company = there.company
         running.sent_mark, running.read_mark = there.company.join()
         there.members[attempt] = running
@@ -226,6 +226,12 @@ class RunningTable:
             if request.is_streaming:
                 there.silent[attempt] = running
         self.pending.add(place, request.model, request.prefix)
+
+    def _first_at(self, place: Place) -> _There:
+        if len(self._there) >= MOST_USED:
+            self._there = {place: there for place, there in self._there.items() if there.members}
+        there = self._there[place] = _There(Company(self._clock))
+        return there
 
     def begin(self, running: Running, at: float) -> None:
         """The first byte of a reply is here."""
@@ -254,7 +260,9 @@ class RunningTable:
         running.company = None
         del there.members[attempt]
         self._is_heard(running)
-        self._let_go(place, there, request.origin)
+        left = there.users[request.origin] = there.users[request.origin] - 1
+        if not left:
+            self._let_go(there, request.origin)
         self.pending.remove(place, request.model, request.prefix)
 
     def _is_heard(self, running: Running) -> None:
@@ -262,17 +270,13 @@ class RunningTable:
         self._to_begin.pop(running.attempt, None)
         self._there[running.place].silent.pop(running.attempt, None)
 
-    def _let_go(self, place: Place, there: _There, user: NodeId | None) -> None:
-        """One of the attempts of a user of a place is over."""
-        there.users[user] -= 1
-        if not there.users[user]:
-            del there.users[user]
-            self._left.pop((place, user), None)
-            self._left[place, user] = self._clock.before
-            if len(self._left) > MOST_LEFT:
-                del self._left[next(iter(self._left))]
-        if not there.members:
-            del self._there[place]
+    def _let_go(self, there: _There, user: NodeId | None) -> None:
+        """The last attempt of a user of a place is over."""
+        del there.users[user]
+        there.left.pop(user, None)
+        there.left[user] = self._clock.before
+        if len(there.left) > MOST_USERS:
+            del there.left[next(iter(there.left))]
 
     def count_time(self, at: float) -> None:
         """It is now ``at``; call it before any change. What ran is credited when that changes."""

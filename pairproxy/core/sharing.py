@@ -26,6 +26,7 @@ class Sharing:
         self._book = knowledge.promises
         self._waited: dict[EngineId, dict[NodeId, float]] = {}  # who waited for such a one, and when
         self._at = 0.0  # of the last event
+        self._is_alone = True
         self._is_wanted = False  # whether any peer says that it waits
         self._given: Counter[NodeId] = Counter()  # promises since its last document
         self._asking: set[tuple[EngineId, NodeId]] = set()  # readers that were told to ask
@@ -59,6 +60,8 @@ class Sharing:
         """
         self.pressing, self._met = self._met, set()  # they do not know yet that they have to ask
         self._at = at
+        # Nobody to share with: so it is at most nodes at most events.
+        self._is_alone = self._knows.nodes.is_empty and self._book.is_empty and not self._asking
         if self._is_alone:
             return
         self._book.lapse(at)
@@ -87,11 +90,6 @@ class Sharing:
         self._asking = told
         self.pressing |= self._knows.asking.asked(at)
         self.pressing.discard(self._knows.own)
-
-    @property
-    def _is_alone(self) -> bool:
-        """Whether there is nobody to share with: most nodes at most events."""
-        return self._knows.nodes.is_empty and self._book.is_empty and not self._asking
 
     def publish(
         self, reader: NodeId, at: float, told: Mapping[EngineId, int] | None
