@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pairproxy.cli.bench.overhead.command import overhead
+from pairproxy.cli.bench.overhead.profiling import profile
 from pairproxy.cli.bench.tables import Row, model_notes, print_table, scale_note, to_json
 from pairproxy.cli.ending import run_to_its_end
 from pairproxy.cli.options import Json
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+app.command()(overhead)
+app.command()(profile)
 Rounds = Annotated[int, typer.Option(min=1, max=50, help="How often each case is run.")]
 
 
@@ -56,13 +60,13 @@ def kept(as_json: Json = False) -> None:
 
 
 async def _schedule(seeds: range) -> tuple[list[Row], list[str]]:
-    from pairproxy.cli.bench import overhead
+    from pairproxy.cli.bench import decisions
     from pairproxy.cli.bench import schedule as cases
 
-    rows = overhead.decisions()
+    rows = decisions.decisions()
     for row in rows:
         _say(f"{row.experiment}: {row.value:.1f} ms")
-    rows.append(await overhead.idle())
+    rows.append(await decisions.idle())
     rows += await cases.bursts(seeds, _say)
     rows += await cases.origins(seeds, _say)
     rows += await cases.agents(seeds[:1], _say)  # hundreds of steps: one draw is enough, and takes a minute

@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from pairproxy.cli.bench import overhead
-from pairproxy.cli.bench.overhead import QUEUED, SLOTS, _Full, decision_s, idle
+from pairproxy.cli.bench import decisions
+from pairproxy.cli.bench.decisions import QUEUED, SLOTS, _Full, decision_s, idle
 
 
 def test_the_queue_is_as_full_as_is_said() -> None:
@@ -17,14 +17,14 @@ def test_the_queue_is_as_full_as_is_said() -> None:
 
 def test_a_decision_takes_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mean of a few."""
-    monkeypatch.setattr(overhead, "TURNS", 3)
+    monkeypatch.setattr(decisions, "TURNS", 3)
     assert 0 < decision_s(2) < 10
 
 
 @pytest.mark.slow
 def test_an_idle_daemon_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less than a core, and the target beside it."""
-    monkeypatch.setattr(overhead, "IDLE_S", 0.5)
+    monkeypatch.setattr(decisions, "IDLE_S", 0.5)
     row = asyncio.run(idle())
     assert 0 <= row.value < 1
     assert (row.sense, row.target) == ("<", 0.005)

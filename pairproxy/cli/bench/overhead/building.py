@@ -1,0 +1,58 @@
+"""Upstream and load generator in C, compiled at first use into the cache of this machine."""
+
+import asyncio
+import hashlib
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+NATIVE = Path(__file__).parent.parent / "native"
+COMPILERS = ("cc", "gcc", "clang")
+OPTIONS = ("-O2", "-Wall")
+COMPILE_S = 60.0  # half a second here
+
+
+class CannotBuild(Exception):
+    """The programs cannot be had; its text says what to install."""
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Where the compiled programs are."""
+
+    upstream: Path
+    generator: Path
+
+
+async def build(cache: Path) -> Programs:
+    """Both programs, compiled if these sources were not yet. Raises CannotBuild."""
+    compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
+    if compiler is None:
+        raise CannotBuild("There is no C compiler: install one (Debian: `apt install gcc libc6-dev`).")
+    directory = cache / "bench" / f"native-{_digest()}"
+    directory.mkdir(parents=True, exist_ok=True)
+    upstream = await _compiled(compiler, "fast_upstream", directory)
+    return Programs(upstream, await _compiled(compiler, "load_generator", directory))
+
+
+def _digest() -> str:
+    """Of all sources and how they are compiled."""
+    content = b"".join(path.read_bytes() for path in sorted(NATIVE.glob("*.[ch]")))
+    return hashlib.sha256(" ".join(OPTIONS).encode() + content).hexdigest()[:16]
+
+
+async def _compiled(compiler: str, name: str, directory: Path) -> Path:
+    program = directory / name
+    if program.exists():
+        return program
+    half_made = directory / f"{name}.{os.getpid()}"  # two may compile at once; the last one to end wins
+    process = await asyncio.create_subprocess_exec(
+        compiler, *OPTIONS, "-o", str(half_made), str(NATIVE / f"{name}.c"), stderr=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(COMPILE_S):
+        _, told = await process.communicate()
+    if process.returncode:
+        raise CannotBuild(f"{name}.c does not compile here: {told.decode(errors='replace').strip()}")
+    half_made.rename(program)
+    return program

@@ -1,0 +1,63 @@
+"""Other routers, each in an environment of its own with every version pinned (routers/NAME.txt)."""
+
+import asyncio
+import hashlib
+import shutil
+import sys
+from pathlib import Path
+
+from pairproxy.engines.file_lock import LockTimeout, file_lock
+
+PINNED = Path(__file__).parent / "routers"
+INSTALL_S = 600.0  # LiteLLM brings a hundred packages: two minutes on a busy machine
+LINES_TOLD = 2  # of pip's last words
+
+
+class CannotInstall(Exception):
+    """An environment cannot be had; its text says why."""
+
+
+async def environment(name: str, cache: Path) -> Path:
+    """The directory of its programs, installed if need be. Raises CannotInstall."""
+    pins = PINNED / f"{name}.txt"
+    key = hashlib.sha256(sys.version.encode() + pins.read_bytes()).hexdigest()
+    parent = cache / "bench"
+    parent.mkdir(parents=True, exist_ok=True)
+    directory = parent / f"router-{name}"
+    stamp = directory / "pairproxy.stamp"
+    try:
+        async with file_lock(parent / f"{name}.lock", timeout_s=INSTALL_S):
+            if not (stamp.is_file() and stamp.read_text() == key):
+                await _install(directory, pins)
+                stamp.write_text(key)  # last: without it, it is half made
+    except LockTimeout:
+        raise CannotInstall(f"somebody else installs {name} and does not end") from None
+    return directory / "bin"
+
+
+async def _install(directory: Path, pins: Path) -> None:
+    await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+    await _run(sys.executable, "-m", "venv", str(directory))
+    python = str(directory / "bin" / "python")
+    options = ("--disable-pip-version-check", "--only-binary", ":all:", "--no-deps", "-r", str(pins))
+    await _run(python, "-m", "pip", "install", "--quiet", *options)
+
+
+async def _run(*command: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(INSTALL_S):
+            told, _ = await process.communicate()
+    except TimeoutError:
+        raise CannotInstall(f"it took more than {INSTALL_S:.0f} s") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        raise CannotInstall(" / ".join(told.decode(errors="replace").strip().splitlines()[-LINES_TOLD:]))

@@ -1,0 +1,151 @@
+"""Children of a bench: pinned to a core, waited for, measured, and ended with all that they started."""
+
+import asyncio
+import contextlib
+import http.client
+import os
+import shutil
+import signal
+import socket
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+PROXY_CORE, OTHER_CORE = 0, 1  # the target; upstream, clients, and a peer that stands for another machine
+READY_S = 90.0  # LiteLLM takes 20 s to start on one busy core
+POLL_S = 0.1
+ASK_S = 10.0  # one answer while it starts
+STOP_S = 5.0  # after SIGTERM; then SIGKILL
+TOLD_BYTES = 400  # of a log, when its process failed
+RESET_PEAK = "5"  # what /proc/PID/clear_refs takes for it
+
+
+class CannotStart(Exception):
+    """A target does not answer; its text has its last words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A running program with what it started itself."""
+
+    process: asyncio.subprocess.Process
+    log: Path
+
+    def cpu_s(self) -> float:
+        """Processor time so far, of all threads and children, of ended children too."""
+        times = [one.cpu_times() for one in self._tree()]
+        parts = (each.user + each.system + each.children_user + each.children_system for each in times)
+        return float(sum(parts))
+
+    def forget_peak(self) -> None:
+        """Let the peak of memory begin anew."""
+        for one in self._tree():
+            Path(f"/proc/{one.pid}/clear_refs").write_text(RESET_PEAK)
+
+    def peak_bytes(self) -> int:
+        """The most memory that was resident since forget_peak(), summed over its processes."""
+        return sum(_status_bytes(one.pid, "VmHWM") for one in self._tree())
+
+    def resident_bytes(self) -> int:
+        """Memory that is resident now."""
+        return sum(_status_bytes(one.pid, "VmRSS") for one in self._tree())
+
+    def last_words(self) -> str:
+        """The end of its log, in one line."""
+        return " / ".join(self.log.read_text(errors="replace").strip()[-TOLD_BYTES:].splitlines())
+
+    def _tree(self) -> list[psutil.Process]:
+        root = psutil.Process(self.process.pid)
+        return [root, *root.children(recursive=True)]
+
+
+def _status_bytes(pid: int, field: str) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def what_is_missing() -> str | None:
+    """Why nothing can be measured on this machine, or None."""
+    if not Path("/proc/self/clear_refs").exists():
+        return "This needs Linux: processor time and memory are read from /proc."
+    if not {PROXY_CORE, OTHER_CORE} <= os.sched_getaffinity(0):
+        return "This needs two cores: one for the proxy, one for upstream and load generator."
+    missing = [name for name in ("taskset", "setpriv") if not shutil.which(name)]
+    return f"{' and '.join(missing)} missing (Debian: `apt install util-linux`)." if missing else None
+
+
+def pinned(core: int, command: Sequence[str]) -> list[str]:
+    """The command on one core; it ends when its starter does, however that ends."""
+    return ["setpriv", "--pdeathsig", "KILL", "taskset", "-c", str(core), *command]
+
+
+def free_port() -> int:
+    """A port of loopback that nobody has at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def started(
+    core: int, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[Child]:
+    """The command as a child for the block; afterwards nothing of it runs."""
+    with log.open("ab") as output:
+        process = await asyncio.create_subprocess_exec(
+            *pinned(core, command),
+            stdin=asyncio.subprocess.PIPE,  # a daemon of ours stops when it is closed
+            stdout=output,
+            stderr=output,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is the bench's to handle, in its own order
+        )
+    try:
+        yield Child(process, log)
+    finally:
+        await _end(process)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End its whole session: children that outlive it are in the same."""
+    _signal_all(process.pid, signal.SIGTERM)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(STOP_S):
+            await process.wait()
+    _signal_all(process.pid, signal.SIGKILL)
+    await process.wait()
+
+
+def _signal_all(session: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(session, number)
+
+
+async def until_answers(child: Child, port: int, path: str, body: bytes) -> None:
+    """Wait until a request is answered as it should be. Raises CannotStart."""
+    try:
+        async with asyncio.timeout(READY_S):
+            while not await asyncio.to_thread(_is_answered, port, path, body):
+                if child.process.returncode is not None:
+                    raise CannotStart(child.last_words())
+                await asyncio.sleep(POLL_S)
+    except TimeoutError:
+        raise CannotStart(f"no answer within {READY_S:.0f} s: {child.last_words()}") from None
+
+
+def _is_answered(port: int, path: str, body: bytes) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ASK_S)
+    try:
+        connection.request("POST", path, body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status == http.HTTPStatus.OK and bool(answer.read())
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
