@@ -12,9 +12,10 @@
 nothing of sockets; ``sockets`` holds what differs between platforms.
 """
 
+from pairproxy.upstreams.connection import host_header
 from pairproxy.upstreams.head import Head
 from pairproxy.upstreams.outgoing import Outgoing
 from pairproxy.upstreams.reply import Reply
-from pairproxy.upstreams.upstream import Reachable, Upstream, host_header
+from pairproxy.upstreams.upstream import Reachable, Upstream
 
 __all__ = ["Head", "Outgoing", "Reachable", "Reply", "Upstream", "host_header"]

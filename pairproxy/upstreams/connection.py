@@ -11,6 +11,13 @@ from pairproxy.upstreams.incoming import Incoming
 Address = tuple[str, int]
 
 
+def host_header(address: Address) -> bytes:
+    """The Host header for an address: brackets around IPv6, no zone."""
+    host, port = address
+    host = host.partition("%")[0]
+    return (f"[{host}]:{port}" if ":" in host else f"{host}:{port}").encode()
+
+
 class Connection(asyncio.Protocol):
     """The near end of a connection; ``released`` and ``lost`` are told what becomes of it."""
 
@@ -23,6 +30,8 @@ class Connection(asyncio.Protocol):
         lost: Callable[["Connection"], None],
     ) -> None:
         self.address = address
+        self.who = host_header(address).decode()
+        """What the other end is called in errors."""
         self.requests = 0
         self.idle_since = 0.0  # loop time
         self.is_sent = True

@@ -49,8 +49,8 @@ class Incoming:
     _body: Framing | None = None
     _held_bytes = 0
     _write: Callable[[bytes], None] | None = None  # set while spliced, with the two below
-    _seen: Callable[[bytes], object]
-    _buffered: Callable[[], int]
+    _seen: Callable[[bytes], object] = bytes
+    _buffered: Callable[[], int] = int
     _is_paused = False
     _error: BaseException | None = None
     _waiter: asyncio.Future[None] | None = None
@@ -71,7 +71,7 @@ class Incoming:
         self._link: Link | None = link
         self._who = who
         self._buffer_bytes = limits.relay_buffer_bytes
-        self._now = asyncio.get_running_loop().time
+        self._loop = asyncio.get_running_loop()
         self._head_reader = HeadReader(method, limits.reply_header_bytes, may_switch)
         self._held: list[tuple[bytes, list[bytes]]] = []  # raw bytes with what they decode to
 
@@ -101,7 +101,7 @@ class Incoming:
 
     def feed(self, data: bytes) -> None:
         """Bytes arrived."""
-        self.heard_at = self._now()
+        self.heard_at = self._loop.time()
         self._size_bytes += len(data)
         if self._size_bytes > self.most_bytes:
             self.fail(ReplyTruncated(f"The reply of {self._who} has no end. Ask for a shorter one."))
@@ -148,13 +148,10 @@ class Incoming:
 
     # ---- waiting
 
-    async def wait(self) -> None:
-        """Return at the next thing worth looking at: opened, more held, paused, over, woken."""
-        self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+    def wait(self) -> asyncio.Future[None]:
+        """Done at the next thing worth looking at: opened, more held, paused, over, woken."""
+        self._waiter = self._loop.create_future()
+        return self._waiter
 
     def wake(self) -> None:
         """End a wait."""

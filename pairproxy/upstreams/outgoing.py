@@ -41,18 +41,18 @@ class Outgoing(msgspec.Struct, frozen=True):
 def request_head(outgoing: Outgoing) -> bytes:
     """Return the request line and headers. Raises BadRequest if they would read as more than one request."""
     major, minor = outgoing.version
-    line = f"{outgoing.method} {outgoing.target} HTTP/{major}.{minor}\r\n"
-    lines = [line.encode("utf-8", "surrogateescape")]
-    lines += [b"%b: %b\r\n" % pair for pair in outgoing.headers]
-    if outgoing.is_chunked:
-        lines.append(b"Transfer-Encoding: chunked\r\n")
+    line = f"{outgoing.method} {outgoing.target} HTTP/{major}.{minor}"
+    lines = [line.encode("utf-8", "surrogateescape"), *map(b": ".join, outgoing.headers)]
+    is_chunked = outgoing.is_chunked
+    if is_chunked:
+        lines.append(b"Transfer-Encoding: chunked")
     lines.append(b"\r\n")
     expected = len(lines)
-    head = b"".join(lines)
+    head = b"\r\n".join(lines)
     is_split = head.count(b"\n") != expected or head.count(b"\r") != expected or b"\0" in head
     if is_split or line.count(" ") != 2:
         raise BadRequest("The request's path or headers hold a line break or a space. Send them encoded.")
-    if outgoing.is_chunked and outgoing.version < (1, 1):
+    if is_chunked and outgoing.version < (1, 1):
         raise BadRequest("A request of HTTP/1.0 with a body needs a Content-Length. Add one.")
     return head
 

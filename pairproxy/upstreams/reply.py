@@ -89,6 +89,8 @@ class Reply(Incoming):
         except BaseException:
             self.abandon()
             raise
+        finally:  # who is written to holds this reply: all of it would wait for the garbage collector
+            self._write, self._seen, self._buffered = None, bytes, int
 
     async def read(self, limit_bytes: int) -> bytes:
         """Return the decoded body. Raises BrokenReply beyond ``limit_bytes``, ReplyTruncated on death."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import BrokenReply, NotTrusted, Unreachable, UpstreamError
-from pairproxy.upstreams.connection import Address, Connection
+from pairproxy.upstreams.connection import Address, Connection, host_header
 from pairproxy.upstreams.outgoing import INLINE_BODY_BYTES, Outgoing, request_head, upload
 from pairproxy.upstreams.pool import REQUESTS, IdlePool
 from pairproxy.upstreams.reply import Reply
@@ -139,8 +139,9 @@ class Upstream:
             await self._all_lost
 
     def _begin(self, connection: Connection, outgoing: Outgoing, head: bytes) -> Reply:
-        who = _who(connection.address)
-        reply = Reply(connection, outgoing.method, self._limits, who, may_switch=outgoing.may_switch)
+        reply = Reply(
+            connection, outgoing.method, self._limits, connection.who, may_switch=outgoing.may_switch
+        )
         body = b"" if outgoing.body is None else outgoing.body
         is_whole = isinstance(body, bytes) and len(body) <= INLINE_BODY_BYTES
         if outgoing.version < (1, 1):
@@ -218,13 +219,6 @@ class Upstream:
         self._open.discard(connection)
         if not self._open and self._all_lost is not None and not self._all_lost.done():
             self._all_lost.set_result(None)
-
-
-def host_header(address: Address) -> bytes:
-    """The Host header for an address: brackets around IPv6, no zone."""
-    host, port = address
-    host = host.partition("%")[0]
-    return (f"[{host}]:{port}" if ":" in host else f"{host}:{port}").encode()
 
 
 async def _upload_until_answered(reply: Reply, connection: Connection, outgoing: Outgoing) -> None:
