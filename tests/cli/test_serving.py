@@ -1,9 +1,10 @@
+import gc
 from pathlib import Path
 
 import pytest
 
 from pairproxy.cli.plain_up import UpOptions
-from pairproxy.cli.serving import serve
+from pairproxy.cli.serving import COLLECT_AT, _freeze, serve
 from pairproxy.core.errors import ConfigError
 
 
@@ -13,3 +14,15 @@ def test_what_a_person_has_to_mend_is_raised_before_anything_starts(tmp_path: Pa
     with pytest.raises(ConfigError, match=r"config\.toml"):
         serve(UpOptions(home=tmp_path))
     assert [one.name for one in tmp_path.iterdir()] == ["config.toml"]
+
+
+def test_what_a_daemon_is_made_of_is_no_garbage_to_look_for() -> None:
+    """It is left out of every later look, of which there are fewer."""
+    usual = gc.get_threshold()
+    try:
+        _freeze()
+        assert gc.get_freeze_count() > 1000
+        assert gc.get_threshold() == COLLECT_AT
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*usual)
