@@ -1,13 +1,14 @@
 """What is learned of an engine from whole replies in changing company."""
 
 import math
+from dataclasses import replace
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairproxy.core.decode_curve import BENDS, MOST_LOG, CurveFacts, DecodeCurve
+from pairproxy.core.decode_curve import ALIKE_BITS, BENDS, MOST_LOG, CurveFacts, DecodeCurve, _together
 from pairproxy.core.models import Rates
 
 PRIOR = Rates(prefill=500.0, decode=30.0, beta=0.15)
@@ -68,6 +69,23 @@ def test_twenty_replies_in_changing_company_tell_the_curve(beta: float) -> None:
             assert rate / (1 + found * (company - 1)) == pytest.approx(
                 70 / (1 + beta * (company - 1)), rel=0.2
             )
+
+
+def test_a_reply_that_saw_hundreds_of_companies_says_what_all_of_them_say() -> None:
+    """Neighbouring ones are taken together, which moves what is learned by less than a thousandth."""
+    companies, beta = range(1, 513), 0.3
+    alone_s = sum(0.05 / (1 + beta * (company - 1)) for company in companies)
+    curve = DecodeCurve()
+    curve.learn(round(1000 * alone_s), dict.fromkeys(companies, 0.05), replace(PRIOR, beta=beta))
+    assert curve.rates(replace(PRIOR, beta=beta))[0] == pytest.approx(1000.0, rel=0.02)
+    assert len(dict(_together(dict.fromkeys(companies, 0.05)))) <= 10 * 2**ALIKE_BITS
+    for bend in BENDS:
+        all_s = sum(0.05 / (1 + bend * (company - 1)) for company in companies)
+        few_s = sum(
+            seconds / (1 + bend * (company - 1))
+            for company, seconds in _together(dict.fromkeys(companies, 0.05))
+        )
+        assert few_s == pytest.approx(all_s, rel=0.001)
 
 
 def test_it_follows_an_engine_that_changes() -> None:
