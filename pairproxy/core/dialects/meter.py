@@ -5,13 +5,16 @@ A complete HTTP message is not a complete answer: only the terminal record of th
 """
 
 import re
-from dataclasses import replace
 
 from pairproxy.core.dialects.meter_fields import usage_of
 from pairproxy.core.models import Dialect, Outcome, Usage
 
 TAIL_BYTES = 64 * 1024  # the last record, with its usage, of every format seen so far
+SHORT_TAIL_BYTES = 8 * 1024  # of streams in SHORT: a thousand of them have 10 MB of tails instead of 100
+END_BYTES = 2 * 1024  # looked at first, if they hold so many lines:
+END_LINES = 12  # six events of OpenAI's, four that have names; the one that tells the usage is among them
 HEAD_BYTES = 4 * 1024  # Anthropic's first event, which counts the prompt, has about 400
+START_BYTES = 16  # by which a stream is known
 EVENT_NAME_BYTES = 64  # the longest in use, response.function_call_arguments.delta, has 38
 
 TERMINAL = {
@@ -22,8 +25,11 @@ TERMINAL = {
 """The event that ends a stream, where events have names."""
 FAILED = frozenset({b"error", b"response.failed"})
 
+SHORT = frozenset({Dialect.OLLAMA, Dialect.OPENAI, Dialect.ANTHROPIC})
+"""Whose streams end with short records, or with one that has its usage at its end."""
+
 _EVENT = re.compile(rb"\nevent: ?([\w.]{1,%d})\r?(?=\n)" % EVENT_NAME_BYTES)
-_EDGE_BYTES = EVENT_NAME_BYTES + len("\nevent: \r\n")
+_EVENT_BYTES = EVENT_NAME_BYTES + len("\nevent: \r\n")
 _OLLAMA_DONE = re.compile(rb'"done"\s*:\s*(true|false)')
 _OLLAMA_TOTAL = re.compile(rb'"total_duration"\s*:')
 _LLAMA_STOP = re.compile(rb'"stop"\s*:\s*(true|false)')
@@ -37,59 +43,66 @@ _EVENTS_WITHOUT_TOKEN = 2  # the reason why it stopped, and [DONE]
 
 
 class Meter:
-    """Follows one reply. feed() takes decoded body bytes in any split; the rest is asked at its end."""
+    """Follows one reply. feed() takes decoded body bytes in any split; the rest is asked at its end.
+
+    A chunk is only kept, and the tail cut when it is half as long again: so it costs 0.25 us.
+    """
+
+    __slots__ = (
+        "_dialect", "_event", "_gone", "_has_failed", "_head", "_is_asked_to_stream", "_newlines", "_room",
+        "_shown", "_status", "_tail",
+    )  # fmt: skip
 
     def __init__(self, dialect: Dialect, is_streaming: bool, status: int) -> None:
         self._dialect = dialect
         self._is_asked_to_stream = is_streaming
         self._status = status
-        self._head = bytearray()
+        self._shown: bool | None = None  # whether it is a stream, once START_BYTES are there
+        self._head = b""  # once it is gone from the tail
         self._tail = bytearray()
-        self._size = 0
+        self._room = _room(SHORT_TAIL_BYTES)
+        self._gone = 0  # bytes seen before the tail
         self._newlines = 0
-        self._edge = b"\n"  # what the next bytes may continue to the name of an event
-        self._event = b""
+        self._event = b""  # the name of the last one that is gone
         self._has_failed = False
 
     @property
     def size_bytes(self) -> int:
         """Body bytes seen."""
-        return self._size
+        return self._gone + len(self._tail)
 
     def feed(self, data: bytes) -> None:
         """Take in the next decoded bytes of the body."""
-        self._size += len(data)
         self._newlines += data.count(b"\n")
-        if len(self._head) < HEAD_BYTES:
-            self._head += data[: HEAD_BYTES - len(self._head)]
         self._tail += data
-        if len(self._tail) > 2 * TAIL_BYTES:
-            del self._tail[:-TAIL_BYTES]
-        if self._dialect in TERMINAL:
-            self._watch_events(data)
+        if len(self._tail) > self._room:
+            self._cut()
 
     def outcome(self, is_complete: bool) -> Outcome:
         """How the reply ended. ``is_complete``: the HTTP message ended as its framing said it would."""
         if self._status >= 400:
             return Outcome.ERROR if is_complete else Outcome.TRUNCATED
-        records = self._last_records()
-        if self._has_failed or any(_ERROR_LINE.match(record) for record in records):
+        self._watch_events(len(self._tail))
+        records = self._last_records() if self._is_stream() else [self._kept().rstrip()]
+        if self._has_failed or any(map(_ERROR_LINE.match, records)):
             return Outcome.ERROR
         last = records[-1] if records else b""
         return Outcome.DONE if is_complete and self._is_terminated(last) else Outcome.TRUNCATED
 
     def usage(self) -> Usage:
         """What the reply said of itself; a stream of events that does not count its tokens is counted."""
-        if self._dialect is Dialect.OLLAMA:
-            records = self._last_records()
-            usage = usage_of(self._dialect, records[-1] if records else b"")
-        else:
-            usage = usage_of(self._dialect, self._end(), bytes(self._head))
-        if self._dialect is Dialect.OPENAI and usage.output_tokens is None:
-            usage = replace(usage, output_tokens=self._counted_tokens())
+        head = self._beginning(HEAD_BYTES) if self._dialect is Dialect.ANTHROPIC else b""
         if not self._is_stream():
-            return usage
-        return replace(usage, records=self._records())
+            return self._usage_of_document(head)
+        counted = self._counted_tokens() if self._dialect is Dialect.OPENAI else None
+        return usage_of(self._dialect, self._end(), head, counted=counted, records=self._records())
+
+    def _usage_of_document(self, head: bytes) -> Usage:
+        """Most tell it in their last bytes; embeddings are long and have no output."""
+        usage = usage_of(self._dialect, bytes(self._tail[-END_BYTES:]), head)
+        is_known = usage.prompt_tokens is not None and usage.output_tokens is not None
+        is_all = is_known or len(self._tail) <= END_BYTES
+        return usage if is_all else usage_of(self._dialect, self._kept(), head)
 
     def written(self) -> int:
         """About the tokens that came so far: one for each record; of a body that is no stream none."""
@@ -98,21 +111,47 @@ class Meter:
     def _records(self) -> int:
         return self._newlines // _LINES.get(self._dialect, _EVENT_NEWLINES)
 
-    def _watch_events(self, data: bytes) -> None:
-        text = self._edge + data
-        for found in _EVENT.finditer(text):
-            self._event = found[1]
-            self._has_failed = self._has_failed or self._event in FAILED
-        self._edge = text[-_EDGE_BYTES:]
+    def _cut(self) -> None:
+        """Let go of what is before the tail, when it is known how much that is."""
+        kept = self._kept_bytes()
+        self._room = _room(kept)
+        if len(self._tail) <= self._room:
+            return
+        gone = len(self._tail) - kept
+        self._watch_events(gone + _EVENT_BYTES)
+        if not self._gone:
+            self._head = self._beginning(HEAD_BYTES if self._dialect is Dialect.ANTHROPIC else START_BYTES)
+        self._gone += gone
+        del self._tail[:gone]
+
+    def _watch_events(self, size: int) -> None:
+        """Look for events in the first ``size`` bytes of what is there."""
+        if self._dialect not in TERMINAL:
+            return
+        text = bytes(self._tail[:size])
+        if names := _EVENT.findall(text if self._gone else b"\n" + text):
+            self._event = names[-1]
+            self._has_failed = self._has_failed or not FAILED.isdisjoint(names)
+
+    def _beginning(self, size: int) -> bytes:
+        return self._head[:size] if self._gone else bytes(self._tail[:size])
+
+    def _kept_bytes(self) -> int:
+        return SHORT_TAIL_BYTES if self._dialect in SHORT and self._is_stream() else TAIL_BYTES
+
+    def _kept(self) -> bytes:
+        return bytes(self._tail[-self._kept_bytes() :])
 
     def _is_stream(self) -> bool:
         """Whether the body is one of records: as its first bytes show, else as it was asked for."""
-        start = bytes(self._head[:16]).lstrip()
-        if start.startswith(_SERVER_SENT):
-            return True
-        if self._dialect is Dialect.OLLAMA or not start.startswith((b"{", b"[")):
-            return self._is_asked_to_stream
-        return False
+        if self._shown is not None:
+            return self._shown
+        start = self._beginning(START_BYTES).lstrip()
+        is_json = self._dialect is not Dialect.OLLAMA and start.startswith((b"{", b"["))
+        shown = start.startswith(_SERVER_SENT) or (self._is_asked_to_stream and not is_json)
+        if self.size_bytes >= START_BYTES:
+            self._shown = shown
+        return shown
 
     def _is_terminated(self, last: bytes) -> bool:
         if not self._is_stream():
@@ -130,24 +169,32 @@ class Meter:
 
     def _is_closed(self, last: bytes) -> bool:
         """Whether a body that is one document is whole. Text (a transcription) has no end of its own."""
-        start = bytes(self._head[:16]).lstrip()[:1]
-        return {b"{": last.endswith(b"}"), b"[": last.endswith(b"]")}.get(start, True)
+        start = self._beginning(START_BYTES).lstrip()
+        return last.endswith(b"}" if start.startswith(b"{") else b"]" if start.startswith(b"[") else b"")
 
     def _last_records(self) -> list[bytes]:
-        """The last two records of a stream (an error may stand before the terminal one), or all there is."""
-        tail = self._end().rstrip()
-        if not self._is_stream():
-            return [tail]
-        count = 1 if self._dialect is Dialect.OLLAMA else 2
-        return [line for line in tail.rsplit(b"\n", 2 * count)[1 - 2 * count :] if line.strip()][-count:]
+        """The last two records of a stream (an error may stand before the terminal one), of Ollama's one."""
+        if self._dialect is Dialect.OLLAMA:
+            return [self._end()]
+        return [line for line in self._end().rsplit(b"\n", 4)[-3:] if line.strip()][-2:]
 
     def _end(self) -> bytes:
-        return bytes(self._tail[-TAIL_BYTES:])
+        """The last record of Ollama's streams, END_LINES lines or more of others; no blanks at the end."""
+        lines = 1 if self._dialect is Dialect.OLLAMA else END_LINES
+        end = bytes(self._tail[-END_BYTES:]).rstrip()
+        if len(end.rsplit(b"\n", lines)) <= lines:
+            end = self._kept().rstrip()
+        return end.rpartition(b"\n")[2] if self._dialect is Dialect.OLLAMA else end
 
     def _counted_tokens(self) -> int | None:
         """About the tokens of a stream, one for each event that can hold one; None if there are none."""
-        events = self._newlines // _EVENT_NEWLINES if self._is_stream() else 0
+        events = self._newlines // _EVENT_NEWLINES
         return max(events - _EVENTS_WITHOUT_TOKEN, 0) or None
+
+
+def _room(kept: int) -> int:
+    """How long a tail may become before it is cut: not for each chunk."""
+    return kept + kept // 2
 
 
 def _ends_ollama(line: bytes) -> bool:

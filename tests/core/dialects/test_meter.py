@@ -68,6 +68,17 @@ def test_one_document_is_done_when_it_is_closed(body: bytes, outcome: Outcome) -
     assert metered(Dialect.OPENAI, body, streaming=False)[0] is outcome
 
 
+@pytest.mark.parametrize("usage", [b'{"prompt_tokens":26}', b'{"prompt_tokens":26,"completion_tokens":40}'])
+@pytest.mark.parametrize("more", [0, 3000, 2 * TAIL_BYTES])
+def test_a_long_document_tells_its_usage_at_either_end_of_its_tail(usage: bytes, more: int) -> None:
+    """Embeddings have no output, and some servers write probabilities behind the usage."""
+    before, behind = b"0.25," * (more // 5), b"7," * (min(more, TAIL_BYTES // 2) // 2)
+    body = b'{"data":[' + before + b'1],"usage":' + usage + b',"logprobs":[' + behind + b"1]}"
+    outcome, said = metered(Dialect.OPENAI, body, streaming=False, step=5000)
+    output = 40 if b"completion" in usage else None
+    assert (outcome, said) == (Outcome.DONE, Usage(26, None, output))
+
+
 def test_lm_studio_tells_its_times_in_seconds() -> None:
     """On /api/v0, beside OpenAI's usage."""
     body = (

@@ -1,12 +1,12 @@
 import pytest
 
-from pairproxy.core.dialects.meter_fields import Numbers, usage_of
+from pairproxy.core.dialects.meter_fields import Numbers, keys_of, usage_of
 from pairproxy.core.models import Dialect, Usage
 
 
 def test_the_last_number_of_a_key_counts() -> None:
     """A null or an object of that name is none."""
-    numbers = Numbers(b'{"n":1,"n": 2 ,"n":null,"n":{"m":3}}')
+    numbers = Numbers(b'{"n":1,"n": 2 ,"n":null,"n":{"m":3}}', keys_of({"": "n m none"}))
     assert numbers.count("n") == 2
     assert numbers.count("m") == 3
     assert numbers.count("none", "m") == 3
@@ -15,20 +15,20 @@ def test_the_last_number_of_a_key_counts() -> None:
 
 def test_a_search_ends() -> None:
     """A key that stands there a thousand times without a number is given up."""
-    assert Numbers(b'"n":7,' + b'"n":null,' * 1000).count("n") is None
+    assert Numbers(b'"n":7,' + b'"n":null,' * 1000, keys_of({"": "n"})).count("n") is None
 
 
 @pytest.mark.parametrize("written", [b"-1", b"1e99", b"1e999", b"1e", b"--", b"true", b'"7"', b""])
 def test_what_cannot_be_is_not_known(written: bytes) -> None:
     """Neither as a count nor as a duration."""
-    numbers = Numbers(b'{"n":' + written + b"}")
+    numbers = Numbers(b'{"n":' + written + b"}", keys_of({"": "n"}))
     assert numbers.count("n") is None
     assert numbers.seconds(("n", 1.0)) is None
 
 
 def test_a_duration_has_its_units() -> None:
     """The first key that is there, in its own."""
-    numbers = Numbers(b'{"a_ns":2e9,"b_ms":500}')
+    numbers = Numbers(b'{"a_ns":2e9,"b_ms":500}', keys_of({"": "a_ns b_ms none"}))
     assert numbers.seconds(("a_ns", 1e9), ("b_ms", 1e3)) == 2.0
     assert numbers.seconds(("none", 1e9), ("b_ms", 1e3)) == 0.5
 

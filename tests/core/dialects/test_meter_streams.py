@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairproxy.core.dialects.meter import TAIL_BYTES, Meter
+from pairproxy.core.dialects.meter import END_LINES, SHORT_TAIL_BYTES, TAIL_BYTES, Meter
 from pairproxy.core.models import Dialect, Outcome, Usage
 from tests.core.dialects.test_meter import (
     DONE,
     EVENT,
     EVENT_TIMINGS,
+    EVENT_USAGE,
     OLLAMA_END,
     OLLAMA_PART,
     metered,
@@ -129,6 +130,33 @@ def test_a_last_record_of_any_length_is_known() -> None:
     assert metered(Dialect.LLAMACPP, LLAMA + llama, step=5000)[0] is Outcome.DONE
     response = answered("response.completed").replace(b"[]", b'["' + b"x" * 2 * TAIL_BYTES + b'"]')
     assert metered(Dialect.RESPONSES, RESPONSES + response, step=5000) == (Outcome.DONE, Usage(26, 16, 40))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "kept"), [(Dialect.OPENAI, SHORT_TAIL_BYTES), (Dialect.LMSTUDIO, TAIL_BYTES)]
+)
+def test_little_is_kept_of_a_long_stream(dialect: Dialect, kept: int) -> None:
+    """Of one whose records are short a tenth: a thousand of them run at once."""
+    meter = Meter(dialect, True, 200)
+    for _ in range(4 * TAIL_BYTES // len(EVENT)):
+        meter.feed(EVENT)
+    assert kept <= len(meter._tail) <= 1.5 * kept
+
+
+def test_an_event_is_known_that_is_gone_from_the_tail() -> None:
+    """An error is one, and the last event is the last, however long what follows is."""
+    long = named("response.output_text.delta", delta="x" * 700) * 300
+    assert metered(Dialect.RESPONSES, named("error") + long + DONE, step=5000)[0] is Outcome.ERROR
+    pings = b": ping\n\n" * TAIL_BYTES
+    done = RESPONSES + answered("response.completed") + pings + DONE
+    assert metered(Dialect.RESPONSES, done, step=5000)[0] is Outcome.DONE
+
+
+@pytest.mark.parametrize("after", range(END_LINES // 2))
+def test_the_usage_is_among_the_last_events(after: int) -> None:
+    """Whatever follows it: what is far from the end is text, and would be read for nothing."""
+    body = EVENT * 200 + EVENT_USAGE + EVENT * after + DONE
+    assert metered(Dialect.OPENAI, body, step=100)[1] == Usage(26, 10, 40)
 
 
 @settings(deadline=None)
