@@ -131,6 +131,13 @@ def test_a_name_may_say_where_its_model_runs(name: str, stays: str | None) -> No
     assert request.model
 
 
+def test_a_request_says_what_is_known_beside_its_body() -> None:
+    """As its port says it; a body's own reason to stay comes first."""
+    told = read(ID, CHAT, b'{"model":"m"}', client="c", run="a run", local_only=True, stays="so")
+    assert (told.client, told.run, told.local_only, told.stays) == ("c", "a run", True, "so")
+    assert read(ID, CHAT, b"{", client="c", stays="so").stays == reading.UNREADABLE
+
+
 BROKEN = [
     b"", b"[]", b"null", b"{", b'{"model":7}', b'{"model":"m","stream":"yes"}', b'{"model":"m\xff"}',
     b"\x1f\x8b\x08", b'{"model":"m","x":NaN}', b'\xef\xbb\xbf{"model":"m"}', '{"model":"m"}'.encode("utf-16"),

@@ -64,6 +64,21 @@ def test_there_is_one_way_to_read_it_or_none(text: bytes) -> None:
         read_fields(text)
 
 
+@settings(deadline=None)
+@given(pairs=st.lists(st.tuples(KEYS | st.just("e\u0301"), VALUES), max_size=4), is_escaped=st.booleans())
+def test_an_object_without_spaces_is_read_alike(pairs: list[tuple[str, object]], is_escaped: bool) -> None:
+    """Its length tells whether there is another key, or one with escapes."""
+    named = ((json.dumps(key, ensure_ascii=is_escaped), json.dumps(value)) for key, value in pairs)
+    text = "{" + ",".join(f"{key}:{value}" for key, value in named) + "}"
+    keys = [key for key, _ in pairs]
+    if len(set(keys)) == len(keys) and (not is_escaped or "".join(keys).isascii()):
+        fields = read_fields(text.encode())
+        assert list(fields) == keys
+    else:
+        with pytest.raises(Ambiguous):
+            read_fields(text.encode())
+
+
 @pytest.mark.parametrize("text", [b"", b"[]", b"{", b'{"a":1}x', b"nonsense"])
 def test_what_is_no_object_is_not_read(text: bytes) -> None:
     """The reader says so."""

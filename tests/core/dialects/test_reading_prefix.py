@@ -20,7 +20,7 @@ from pairproxy.core.dialects.reading_prefix import (
     chained,
     prefix_of,
 )
-from pairproxy.core.dialects.reading_prompt import MEDIA_TOKENS
+from pairproxy.core.dialects.reading_prompt import MEDIA_TOKENS, measure
 from pairproxy.core.models import BLOCK_TOKENS, RequestId
 
 RULES = "You help with code. " * 100
@@ -119,6 +119,35 @@ def test_an_image_counts_as_its_tokens_and_by_its_data() -> None:
     ollama = [prefix(prompt=TEXT, images=[data * 50_000]) for data in "AAB"]
     assert ollama[0] == ollama[1] != ollama[2]
     assert len(ollama[0]) < 20
+
+
+MESSAGES = st.lists(
+    st.fixed_dictionaries({"role": st.sampled_from(["user", "system", "tool"])})
+    | st.fixed_dictionaries({
+        "role": st.sampled_from(["user", "system", "", "\u00fc"]),
+        "content": st.text(max_size=9) | st.sampled_from([RULES, TEXT, "line\n" * 400, ""]),
+    }),
+    max_size=5,
+)  # fmt: skip
+
+
+@given(messages=MESSAGES, more=st.dictionaries(st.sampled_from(["tools", "system", "prompt"]), st.just(TEXT)))
+def test_messages_of_text_alone_are_written_as_all_others(
+    messages: list[dict[str, str]], more: dict[str, str]
+) -> None:
+    """By a shorter way, to the same text: hashes and outline do not tell which it was."""
+    fields = read_fields(json.dumps({"messages": messages, **more}).encode())
+    texts = measure(fields).texts
+    assert (texts is not None) == all("content" in one for one in messages)
+    assert prefix_of(fields, texts) == prefix_of(fields)
+
+
+@pytest.mark.parametrize("size", range(BLOCK_BYTES - 60, BLOCK_BYTES + 20))
+def test_a_prompt_that_fills_a_block_has_one(size: int) -> None:
+    """However few its characters beyond are: a shorter one is not written at all."""
+    body = json.dumps({"messages": [said("user", "x" * size)]}, separators=(",", ":")).encode()
+    fields = read_fields(body)
+    assert prefix_of(fields, measure(fields).texts) == prefix_of(fields)
 
 
 def test_hashes_are_the_same_in_every_life_of_a_daemon() -> None:
