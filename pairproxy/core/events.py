@@ -17,9 +17,10 @@ from pairproxy.core.models import (
     Usage,
 )
 from pairproxy.core.rules import Rules
+from pairproxy.core.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class RequestArrived:
     """A client (``request.origin is None``) or a peer asked."""
 
@@ -27,7 +28,7 @@ class RequestArrived:
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class RequestAbandoned:
     """The client left.
 
@@ -39,7 +40,7 @@ class RequestAbandoned:
     settled: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class FirstByteReceived:
     """The first body byte of a reply reached us: from here on no other node can answer.
 
@@ -51,7 +52,7 @@ class FirstByteReceived:
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class AttemptFinished:
     """A reply ended: done, error (the engine's own) or truncated. ``settled`` as in RequestAbandoned."""
 
@@ -62,7 +63,7 @@ class AttemptFinished:
     settled: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class AttemptFailed:
     """An attempt ended before its first body byte. The request may go to another node.
 

@@ -5,6 +5,8 @@ from enum import StrEnum
 from itertools import accumulate
 from typing import NamedTuple, NewType
 
+from pairproxy.core.values import value
+
 NodeId = NewType("NodeId", str)
 """The device id of a node: base32 of the SHA-256 of its public key (see security.identity)."""
 EngineId = NewType("EngineId", str)
@@ -123,7 +125,7 @@ class Outline:
         return name, sum(map(self.bytes_of, self.lines[first:line]))
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Request:
     """What a client asked, as far as choosing a node needs it. Holds no text of the prompt."""
 
@@ -153,7 +155,7 @@ class Request:
     trace: str = ""  # the W3C traceparent it came with, checked (proxy.headers); "": none
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Usage:
     """What a reply said about itself. None where the engine did not say; seconds and tokens."""
 
@@ -166,7 +168,7 @@ class Usage:
     records: int | None = field(default=None, compare=False)  # about how many a stream came in
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Candidate:
     """A place that could serve a request, priced in seconds from now."""
 
@@ -204,7 +206,7 @@ class Candidate:
         return self.wait_s <= 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Decision:
     """A policy's pick with its reason and what it was picked from."""
 
