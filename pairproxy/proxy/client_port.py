@@ -6,10 +6,10 @@
 3. Inference is read as far as routing needs, handed to the dispatcher, and each attempt is forwarded.
 """
 
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from functools import partial
+from random import Random
 
 from aiohttp import web
 
@@ -36,6 +36,7 @@ from pairproxy.upstreams import Outgoing, Reply, Upstream
 
 _NAME_LENGTH = 64
 _NAME_BYTES = 16  # of chance in the name of a request: none comes twice
+_chance = Random()  # nobody gains by guessing a name, so the system need not be asked for each
 _OLD_CLIENT = "its client cannot read what a peer sends"
 
 
@@ -154,7 +155,7 @@ class ClientPort(Port):
     def _asked(self, request: web.BaseRequest, body: bytes) -> Request:
         fields = request.headers
         return reading.read(
-            RequestId(os.urandom(_NAME_BYTES).hex()),
+            RequestId(_chance.randbytes(_NAME_BYTES).hex()),
             request.raw_path,
             body,
             coding=", ".join(fields.getall("Content-Encoding", [])),

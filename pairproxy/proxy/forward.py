@@ -128,12 +128,12 @@ async def relay(reply: Reply, attempt: Attempt, downstream: Downstream, is_peer:
     meter = Meter(request.dialect, request.is_streaming, reply.status)
     attempt.written = meter.written
     downstream.begin(reply, is_peer, shown, waits_for_body=True)
-    attempt.first_byte(is_error=reply.status >= 400)
     if request.is_streaming:
         attempt.said_all = lambda: meter.usage() if meter.outcome(is_complete=True) is Outcome.DONE else None
     end = End(reply, downstream, is_peer=is_peer)
     write = end.write if end.is_held else downstream.write
-    await reply.relay(write, meter.feed, downstream.drain, downstream.buffered)
+    begun = partial(attempt.first_byte, is_error=reply.status >= 400)
+    await reply.relay(write, meter.feed, downstream.drain, downstream.buffered, begun)
     outcome = meter.outcome(is_complete=True)
     end.judge(outcome)
     attempt.finish(outcome, meter.usage())

@@ -61,18 +61,21 @@ class Reply(Incoming):
         seen: Callable[[bytes], object],
         drain: Callable[[], Awaitable[None]],
         buffered: Callable[[], int],
+        begun: Callable[[], object] = bool,
     ) -> None:
         """Pass the body on until it is complete.
 
-        What is there already goes to ``write`` at once, even if that is nothing. Then every raw framed byte
-        goes there as it arrives, and then the decoded body bytes to ``seen``; both are called from the
-        transport and must not block. While ``buffered()`` exceeds ``relay_buffer_bytes``
-        the upstream is paused until ``drain()`` returns. Raises ReplyTruncated when the upstream dies or
-        breaks its framing, and whatever the callables raise. Any error, and cancelling, aborts the upstream.
+        What is there already goes to ``write`` at once, even if that is nothing, and before anything else is
+        done; ``begun`` is called after it, once. Then every raw framed byte goes there as it arrives, and
+        then the decoded body bytes to ``seen``; both are called from the transport and must not block. While
+        ``buffered()`` exceeds ``relay_buffer_bytes`` the upstream is paused until ``drain()`` returns. Raises
+        ReplyTruncated when the upstream dies or breaks its framing, and whatever the callables raise. Any
+        error, and cancelling, aborts the upstream.
         """
         try:
             held = self._take_held()
             write(b"".join([raw for raw, _ in held]))
+            begun()
             for _, parts in held:
                 for part in parts:
                     seen(part)
