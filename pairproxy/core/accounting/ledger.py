@@ -155,8 +155,9 @@ class Ledger:
         opened = self._open.get(event.attempt.request)
         if opened is None or event.attempt.number not in opened.running:
             return
-        for number in [number for number in opened.running if number != event.attempt.number]:
-            opened.end_attempt(number, event.at, Outcome.CANCELLED.value)
+        if len(opened.running) > 1:
+            for number in [number for number in opened.running if number != event.attempt.number]:
+                opened.end_attempt(number, event.at, Outcome.CANCELLED.value)
         opened.end_attempt(event.attempt.number, event.at, event.outcome.value)
         self._close(event.attempt.request, event.at, event.outcome, event.usage)
 
@@ -200,20 +201,27 @@ class _Shelf:
         limit_records, limit_decisions, limit_blocks = self._limits
         self.records[number] = record
         self.outcomes[record.outcome] += 1
+        if len(self.records) > limit_records:
+            self._let_go(next(iter(self.records)))
         self._decided.append(number)
-        self._prefixed.append(number)
-        self._blocks += len(record.prefix)
         if len(self._decided) > limit_decisions:
             self._strip_decisions(self._decided.popleft())
-        while self._blocks > limit_blocks or len(self._prefixed) > limit_records:
-            self._strip_prefix(self._prefixed.popleft())
-        if len(self.records) > limit_records:
-            self.outcomes[self.records.pop(next(iter(self.records))).outcome] -= 1
+        if record.prefix:
+            self._prefixed.append(number)
+            self._blocks += len(record.prefix)
+            while self._blocks > limit_blocks:
+                self._strip_prefix(self._prefixed.popleft())
+
+    def _let_go(self, number: int) -> None:
+        record = self.records.pop(number)
+        self.outcomes[record.outcome] -= 1
+        if record.prefix:
+            self._blocks -= len(record.prefix)
+            self._prefixed.popleft()  # the oldest of those that have one
 
     def _strip_decisions(self, number: int) -> None:
         if (record := self.records.get(number)) is not None:
-            bare = tuple(replace(attempt, decision=None) for attempt in record.attempts)
-            self.records[number] = replace(record, attempts=bare)
+            self.records[number] = record.without_decisions()
 
     def _strip_prefix(self, number: int) -> None:
         record = self.records[number]

@@ -1,7 +1,6 @@
 """A request that has not ended yet, as the ledger follows it."""
 
 import math
-from collections import deque
 from dataclasses import dataclass, field, replace
 
 from pairproxy.core.accounting.records import AttemptRecord, RequestRecord
@@ -24,20 +23,15 @@ class OpenAttempt:
 
     def close(self, at: float, end: str, delivered_tokens: int = 0) -> AttemptRecord:
         """Make the record of it."""
-        decision = self.decision
-        priced = (candidate for candidate in decision.candidates if candidate.place == decision.place)
+        decision, predicted_finish_s = self.decision, None
+        for candidate in decision.candidates:
+            if candidate.place == decision.place:
+                predicted_finish_s = candidate.finish_s
+                break
         return AttemptRecord(
-            number=self.number,
-            place=decision.place,
-            reason=decision.reason,
-            predicted_finish_s=next((candidate.finish_s for candidate in priced), None),
-            dispatched_at=self.dispatched_at,
-            first_byte_at=self.first_byte_at,
-            ended_at=at,
-            end=end,
-            decision=decision,
-            delivered_tokens=delivered_tokens,
-        )
+            self.number, decision.place, decision.reason, predicted_finish_s, self.dispatched_at,
+            self.first_byte_at, at, end, decision, delivered_tokens,
+        )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -47,7 +41,7 @@ class OpenRequest:
     request: Request
     arrived_at: float
     running: dict[int, OpenAttempt] = field(default_factory=dict)
-    ended: deque[AttemptRecord] = field(default_factory=lambda: deque(maxlen=LIMIT_ATTEMPTS))
+    ended: list[AttemptRecord] = field(default_factory=list)  # the last LIMIT_ATTEMPTS
 
     @property
     def id(self) -> RequestId:
@@ -95,6 +89,8 @@ class OpenRequest:
         if attempt is None:
             return False
         self.ended.append(attempt.close(at, end, delivered_tokens))
+        if len(self.ended) > LIMIT_ATTEMPTS:
+            del self.ended[0]
         return True
 
     def so_far(self, at: float) -> RequestRecord:
@@ -105,32 +101,18 @@ class OpenRequest:
 
     def close(self, at: float, outcome: Outcome, usage: Usage, error: str = "") -> RequestRecord:
         """Make the record of it. ``usage`` is the last attempt's."""
-        request = self.request
+        asked = self.request
         return RequestRecord(
-            id=request.id,
-            model=request.model,
-            dialect=request.dialect,
-            path=request.path,
-            client=request.client,
-            run=request.run,
-            origin=request.origin,
-            arrived_at=self.arrived_at,
-            ended_at=at,
-            attempts=tuple(self.ended),
-            outcome=outcome,
-            usage=self._in_all(usage),
-            chain=request.chain,
-            trace=request.trace,
-            prefix=request.prefix,
-            prompt_tokens=request.prompt_tokens,
-            max_output_tokens=request.max_output_tokens,
-            is_streaming=request.is_streaming,
-            error=error,
-        )
+            asked.id, asked.model, asked.dialect, asked.path, asked.client, asked.run, asked.origin,
+            self.arrived_at, at, tuple(self.ended), outcome, self._in_all(usage), asked.chain, asked.prefix,
+            asked.prompt_tokens, asked.max_output_tokens, asked.is_streaming, asked.trace, error,
+        )  # fmt: skip
 
     def _in_all(self, usage: Usage) -> Usage:
         """What a reply in several parts used: its last part read what the others delivered as a prompt."""
-        delivered = sum(attempt.delivered_tokens for attempt in self.ended)
+        delivered = 0
+        for attempt in self.ended:
+            delivered += attempt.delivered_tokens
         if not delivered:
             return usage
         prompt, output = usage.prompt_tokens, usage.output_tokens

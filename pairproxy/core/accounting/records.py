@@ -1,7 +1,6 @@
 """What is kept of a request that ended: its attempts, its times, its tokens. Never a word of it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pairproxy.core.accounting.services import Service
 from pairproxy.core.models import (
@@ -15,13 +14,14 @@ from pairproxy.core.models import (
     RequestId,
     Usage,
 )
+from pairproxy.core.values import value
 
 BROKEN = "broken"
 """How an attempt ended whose reply lost its node after its first byte, where another node may go on."""
 _OUTCOMES = frozenset(outcome.value for outcome in Outcome)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class AttemptRecord:
     """One try on one place. Times are seconds on the origin's clock."""
 
@@ -35,6 +35,13 @@ class AttemptRecord:
     end: str  # an outcome, BROKEN, or the class of the error that ended it before its first body byte
     decision: Decision | None = None  # None: no longer kept (ledger.LIMIT_DECISIONS)
     delivered_tokens: int = 0  # of a reply that was broken off here and may have gone on elsewhere
+
+    def without_decision(self) -> "AttemptRecord":
+        """What is kept of it when its decision is not. One call: dataclasses.replace asks for every field."""
+        return AttemptRecord(
+            self.number, self.place, self.reason, self.predicted_finish_s, self.dispatched_at,
+            self.first_byte_at, self.ended_at, self.end, None, self.delivered_tokens,
+        )  # fmt: skip
 
     @property
     def is_broken(self) -> bool:
@@ -53,7 +60,7 @@ class AttemptRecord:
         return next((candidate for candidate in candidates if candidate.place == self.place), None)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class RequestRecord:
     """One request that ended. Holds no text of it. Times are seconds on the origin's clock."""
 
@@ -76,6 +83,15 @@ class RequestRecord:
     is_streaming: bool = True
     trace: str = ""  # Request.trace
     error: str = ""  # the class name of the error that ended it; for a refusal, its sentence as well
+
+    def without_decisions(self) -> "RequestRecord":
+        """What is kept of it when its decisions are not; see AttemptRecord.without_decision."""
+        attempts = tuple([attempt.without_decision() for attempt in self.attempts])
+        return RequestRecord(
+            self.id, self.model, self.dialect, self.path, self.client, self.run, self.origin, self.arrived_at,
+            self.ended_at, attempts, self.outcome, self.usage, self.chain, self.prefix, self.prompt_tokens,
+            self.max_output_tokens, self.is_streaming, self.trace, self.error,
+        )  # fmt: skip
 
     @property
     def final(self) -> AttemptRecord | None:

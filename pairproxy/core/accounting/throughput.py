@@ -28,7 +28,7 @@ from pairproxy.core.running import IN_LUMPS
 
 RECENT_S = 60  # seconds that are told
 MOST_NODES = 256  # of which seconds are kept; the one that wrote longest ago goes first
-MOST_WRITING = 4096  # attempts, as many as the ledger follows requests
+MOST_WRITING = 4096  # requests, as many as the ledger follows
 
 WrittenOf = Callable[[AttemptId], Callable[[], int] | None]
 """What tells how many tokens of an attempt's reply came so far; None: it is not known."""
@@ -51,7 +51,7 @@ class Throughput:
 
     def __init__(self, written_of: WrittenOf) -> None:
         self._written_of = written_of
-        self._writing: dict[AttemptId, _Writing] = {}
+        self._writing: dict[RequestId, dict[int, _Writing]] = {}  # attempts by their number
         self._seconds: dict[NodeId, dict[int, float]] = {}  # tokens in each second; who wrote last, last
 
     def record(self, event: Event, commands: Sequence[Command]) -> None:
@@ -64,8 +64,8 @@ class Throughput:
                 self._forget(attempt.request, at)
             case ReplyBroken(at, attempt, delivered_tokens):
                 self._end(attempt, at, Usage(output_tokens=delivered_tokens))
-            case AttemptFailed(at, attempt):
-                self._writing.pop(attempt, None)
+            case AttemptFailed(_, attempt):
+                self._taken(attempt)
             case RequestAbandoned(at, request):
                 self._forget(request, at)
             case _:
@@ -73,17 +73,18 @@ class Throughput:
         for command in commands:
             if isinstance(command, Refuse):
                 self._forget(command.request, event.at)
-            elif isinstance(command, Dispatch) and len(self._writing) < MOST_WRITING:
-                self._writing[command.attempt] = _Writing(command.decision.place.node, event.at)
+            elif isinstance(command, Dispatch):
+                self._follow(command.attempt, _Writing(command.decision.place.node, event.at))
 
     def look(self, at: float) -> None:
         """Count what came up to now."""
-        for one in self._writing.values():
-            self._count(one, at)
+        for attempts in self._writing.values():
+            for one in attempts.values():
+                self._count(one, at)
 
     def tokens_of(self, attempt: AttemptId) -> int:
         """About how many tokens of an attempt's reply came, up to the last look."""
-        one = self._writing.get(attempt)
+        one = self._find(attempt)
         return 0 if one is None else round(one.counted_tokens)
 
     def recent(self, node: NodeId, at: float) -> tuple[float, ...]:
@@ -96,8 +97,28 @@ class Throughput:
         seconds, now = self._seconds.get(node, {}), math.floor(at)
         return max(seconds.get(now, 0.0) + seconds.get(now - 1, 0.0) * (1.0 - (at - now)), 0.0)
 
+    def _follow(self, attempt: AttemptId, one: _Writing) -> None:
+        attempts = self._writing.get(attempt.request)
+        if attempts is not None:
+            attempts[attempt.number] = one
+        elif len(self._writing) < MOST_WRITING:
+            self._writing[attempt.request] = {attempt.number: one}
+
+    def _find(self, attempt: AttemptId) -> _Writing | None:
+        attempts = self._writing.get(attempt.request)
+        return None if attempts is None else attempts.get(attempt.number)
+
+    def _taken(self, attempt: AttemptId) -> _Writing | None:
+        attempts = self._writing.get(attempt.request)
+        if attempts is None:
+            return None
+        one = attempts.pop(attempt.number, None)
+        if not attempts:
+            del self._writing[attempt.request]
+        return one
+
     def _begin(self, attempt: AttemptId, at: float) -> None:
-        if (one := self._writing.get(attempt)) is not None and one.first_byte_at is None:
+        if (one := self._find(attempt)) is not None and one.first_byte_at is None:
             one.first_byte_at = one.counted_until = at
             one.written = self._written_of(attempt)
 
@@ -113,7 +134,7 @@ class Throughput:
 
     def _end(self, attempt: AttemptId, at: float, usage: Usage) -> None:
         """Count it to its end, with what its engine said: that is right, records may hold several tokens."""
-        one = self._writing.pop(attempt, None)
+        one = self._taken(attempt)
         if one is None:
             return
         told = usage.output_tokens
@@ -129,25 +150,30 @@ class Throughput:
 
     def _forget(self, request: RequestId, at: float) -> None:
         """Its client left, or another attempt answered: what came of it was written all the same."""
-        for attempt in [attempt for attempt in self._writing if attempt.request == request]:
-            self._count(self._writing.pop(attempt), at)
+        for one in self._writing.pop(request, {}).values():
+            self._count(one, at)
 
     def _spread(self, node: NodeId, tokens: float, start: float, end: float) -> None:
         """Count tokens of a node evenly from ``start`` to ``end``; what is older than RECENT_S is let go."""
-        seconds = self._seconds.pop(node, {})
-        self._seconds[node] = seconds
-        if len(self._seconds) > MOST_NODES:
-            del self._seconds[next(iter(self._seconds))]
-        oldest, last = math.floor(end) - RECENT_S, math.floor(end)
-        for second in [second for second in seconds if second < oldest]:
-            del seconds[second]
-        length = end - start
-        if length <= 0.0:
+        last = math.floor(end)
+        oldest, length = last - RECENT_S, end - start
+        seconds = self._seconds.get(node)
+        if seconds is None or last not in seconds:  # a second began: often enough to let go of older ones
+            seconds = self._turn_to(node, oldest)
+        if start >= last or length <= 0.0:
             seconds[last] = seconds.get(last, 0.0) + tokens
             return
         for second in range(max(math.floor(start), oldest), last + 1):
             part = (min(second + 1.0, end) - max(float(second), start)) / length
             seconds[second] = seconds.get(second, 0.0) + tokens * part
+
+    def _turn_to(self, node: NodeId, oldest: int) -> dict[int, float]:
+        """The seconds of who writes now, from ``oldest`` on."""
+        seconds = {one: tokens for one, tokens in self._seconds.pop(node, {}).items() if one >= oldest}
+        self._seconds[node] = seconds
+        if len(self._seconds) > MOST_NODES:
+            del self._seconds[next(iter(self._seconds))]
+        return seconds
 
 
 def _is_streamed(one: _Writing, told: int) -> bool:
