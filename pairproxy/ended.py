@@ -16,6 +16,8 @@ from pairproxy.core.models import ModelName
 
 UNKNOWN = ModelName("unknown")
 """What stands for a model's name that no node holds."""
+HELD_S = 1.0  # for which it is known that a node has a name: to ask at each request took longer than all else
+MOST_HELD = 256  # such answers; beyond, all are asked for anew
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +30,7 @@ class Ended:
     def __init__(self, holds: Callable[[ModelName], bool]) -> None:
         """``holds`` tells whether any node has a model by this name."""
         self._holds = holds
+        self._held: dict[ModelName, float] = {}  # a name that a node has -> until when that need not be asked
         self._followers: list[Follower] = []
 
     def follow(self, follower: Follower) -> None:
@@ -36,12 +39,22 @@ class Ended:
 
     def hear(self, record: RequestRecord) -> None:
         """A request ended."""
-        told = record if self._holds(record.model) else _without_name(record)
+        told = record if self._is_held(record.model, record.ended_at) else _without_name(record)
         for follower in self._followers:
             try:
                 follower(told)
             except Exception as error:  # noqa: BLE001 who only looks on must not harm the requests
                 _log.error("what follows the requests failed: %s", type(error).__name__)
+
+    def _is_held(self, model: ModelName, at: float) -> bool:
+        if at < self._held.get(model, at):
+            return True
+        if not self._holds(model):
+            return False
+        if len(self._held) >= MOST_HELD:
+            self._held.clear()
+        self._held[model] = at + HELD_S
+        return True
 
 
 def _without_name(record: RequestRecord) -> RequestRecord:

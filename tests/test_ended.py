@@ -1,4 +1,5 @@
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -58,3 +59,27 @@ def test_who_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
     assert heard == [served]
     assert "ValueError" in caplog.text
     assert "CANARY" not in caplog.text
+
+
+def test_whether_a_node_has_a_name_is_asked_once_a_second() -> None:
+    """A yes is good for a second of the records' clock; a no is asked for each time."""
+    served, nobodys = records()
+    asked: list[ModelName] = []
+    is_there = True
+
+    def holds(model: ModelName) -> bool:
+        asked.append(model)
+        return is_there
+
+    heard: list[RequestRecord] = []
+    ended = Ended(holds)
+    ended.follow(heard.append)
+    for late_s in (0.0, 0.9, 1.0):
+        ended.hear(replace(served, ended_at=served.ended_at + late_s))
+    assert asked == [served.model, served.model]
+    is_there = False
+    for _ in range(2):
+        ended.hear(replace(nobodys, model=ModelName("q")))
+    ended.hear(replace(served, ended_at=served.ended_at + 2.0))
+    assert [one.model for one in heard] == [*[served.model] * 3, *[UNKNOWN] * 3]
+    assert len(asked) == 5
