@@ -18,7 +18,6 @@ from pairproxy.cli.bench.overhead.targets import (
     installed,
 )
 
-UNLIMITED = "-1"
 LITELLM = {
     "LITELLM_MODE": "PRODUCTION",
     "LITELLM_LOG": "ERROR",
@@ -27,15 +26,15 @@ LITELLM = {
 }
 
 
-def _rust_router(package: str, *more: str) -> Start:
+def _rust_router(package: str, *first: str) -> Start:
     @asynccontextmanager
     async def start(place: Place) -> AsyncIterator[Running]:
         programs = await installed(package, place)
         written = Written(
             lambda place, port, file: [
-                str(programs / package), "--host", "127.0.0.1", "--port", str(port),
+                str(programs / package), *first, "--host", "127.0.0.1", "--port", str(port),
                 "--worker-urls", place.upstream, "--policy", "round_robin", "--log-level", "error",
-                "--prometheus-port", str(free_port()), "--disable-retries", *more,
+                "--prometheus-port", str(free_port()), "--disable-retries",
             ]
         )  # fmt: skip
         async with written.start(place) as running:
@@ -89,7 +88,7 @@ async def _herd(place: Place) -> AsyncIterator[Running]:
 
 SGLANG = Target(
     "sglang-router", "round robin",
-    _rust_router("sglang-router", "--disable-circuit-breaker", "--max-concurrent-requests", UNLIMITED),
+    _rust_router("sglang-router", "launch"),
     is_peer=True,
 )  # fmt: skip
 VLLM = Target("vllm-router", "round robin", _rust_router("vllm-router"), is_peer=True)

@@ -1,0 +1,63 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from pairproxy.cli.bench.overhead.building import Programs
+from pairproxy.cli.bench.overhead.cases import CASES, Case
+from pairproxy.cli.bench.overhead.figures import Sample
+from pairproxy.cli.bench.overhead.measuring import Meter
+from pairproxy.cli.bench.overhead.processes import free_port, what_is_missing
+from pairproxy.cli.bench.overhead.rounds import upstream
+from pairproxy.cli.bench.overhead.targets import DIRECT, OPENAI_PATH, PLAIN, Place, Running, Target
+from pairproxy.config import cache_dir
+
+pytestmark = pytest.mark.skipif(what_is_missing() is not None, reason=str(what_is_missing()))
+
+
+async def _sample(name: str, target: Target, programs: Programs, tmp_path: Path) -> Sample:
+    case = next(case for case in CASES if case.name == name)
+    async with upstream(programs, tmp_path) as port:
+        meter = Meter(programs, port, tmp_path, 0.2)
+        async with target.start(Place(tmp_path, port, programs.upstream, cache_dir())) as running:
+            return await meter.sample(case, running, OPENAI_PATH)
+
+
+@pytest.mark.slow
+def test_a_target_is_measured_from_outside(programs: Programs, tmp_path: Path) -> None:
+    """Processor time and memory of its process."""
+    sample = asyncio.run(_sample("json-64", PLAIN, programs, tmp_path))
+    assert (sample.heard.errors, sample.told, sample.grown_bytes) == (0, "", None)
+    assert sample.cpu_s is not None
+    assert sample.cpu_s > 0.1
+    assert sample.peak_bytes is not None
+    assert sample.peak_bytes > 10_000_000
+
+
+@pytest.mark.slow
+def test_memory_is_watched_while_clients_do_not_read(programs: Programs, tmp_path: Path) -> None:
+    """A pass-through with back-pressure gains nothing."""
+    sample = asyncio.run(_sample("stalled", PLAIN, programs, tmp_path))
+    assert sample.grown_bytes is not None
+    assert sample.grown_bytes < 5_000_000
+
+
+@pytest.mark.slow
+def test_without_a_process_only_replies_are_measured(programs: Programs, tmp_path: Path) -> None:
+    """Direct: nothing of ours or others' stands in between."""
+    sample = asyncio.run(_sample("json-1", DIRECT, programs, tmp_path))
+    assert sample.heard.all_requests > 0
+    assert (sample.cpu_s, sample.peak_bytes) == (None, None)
+
+
+@pytest.mark.slow
+def test_a_target_that_is_gone_is_an_error_and_no_end(programs: Programs, tmp_path: Path) -> None:
+    """The others are measured all the same."""
+
+    async def run() -> Sample:
+        async with upstream(programs, tmp_path) as port:
+            meter = Meter(programs, port, tmp_path, 0.2)
+            return await meter.sample(Case("one", "", 1), Running(free_port()), OPENAI_PATH)
+
+    sample = asyncio.run(run())
+    assert (sample.heard.errors, sample.told) == (1, "connect: Connection refused")
