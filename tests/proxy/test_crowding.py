@@ -59,6 +59,53 @@ def test_a_slow_client_is_waited_for_and_costs_no_memory() -> None:
     run_async(main(), timeout=30)
 
 
+STOPPED = 64
+READ_BYTES = 256 * 1024  # what a loop takes from a socket at once, at most
+
+
+@pytest.mark.slow
+def test_many_clients_that_stop_reading_cost_a_bounded_memory() -> None:
+    """F33: of each reply there waits the relay's buffer and one read more, whatever its engine has to say."""
+    limits = Limits(relay_buffer_bytes=64 * 1024)  # asyncio's own mark: below it drain() does not wait
+
+    async def main() -> None:
+        async with (
+            FakeEngine(scripts.endless()) as engine,
+            Node(engine, slots=STOPPED, limits=limits) as node,
+        ):
+            clients = [await RawClient.open(node.port, limit=4096) for _ in range(STOPPED)]
+            for client in clients:
+                await client.send(request())
+                await client.head()
+                client.pause()
+
+            def waiting() -> list[int]:
+                connections = node.client_port._server.connections
+                transports = [cast(asyncio.Transport, one.transport) for one in connections]
+                return [transport.get_write_buffer_size() for transport in transports]
+
+            await eventually(
+                lambda: (
+                    len(engine.connections) == STOPPED
+                    and all(one.is_stuck for one in engine.connections)
+                    and all(size > limits.relay_buffer_bytes for size in waiting())
+                ),
+                20.0,
+            )
+            stuck = waiting()
+            assert len(stuck) == STOPPED
+            assert max(stuck) <= limits.relay_buffer_bytes + READ_BYTES
+            await asyncio.sleep(
+                0.2
+            )  # in which engines without back-pressure would send hundreds of megabytes
+            assert waiting() == stuck
+            for client in clients:
+                client.leave()
+            await asyncio.gather(*(one.peer_left() for one in engine.connections))
+
+    run_async(main(), timeout=60)
+
+
 def test_a_client_that_takes_nothing_is_put_out() -> None:
     """F33: a stalled client gives its engine back after a while, and counts as one that left."""
     limits = Limits(client_stall_s=0.1)
