@@ -66,10 +66,13 @@ class BlockCache:
 
     def insert(self, prefix: Prefix) -> list[int]:
         """Keep a prompt; returns what had to go. The first block is the newest: it is what others share."""
-        for one in reversed(prefix[: self.size.blocks]):
-            self.held[one] = None
-            self.held.move_to_end(one)
-        return [self.held.popitem(last=False)[0] for _ in range(len(self.held) - self.size.blocks)]
+        held, prefix = self.held, prefix[: self.size.blocks]
+        known = matched(prefix, held)
+        for one in reversed(prefix[known:]):
+            held[one] = None
+        for one in reversed(prefix[:known]):
+            held.move_to_end(one)
+        return [held.popitem(last=False)[0] for _ in range(len(held) - self.size.blocks)]
 
 
 @dataclass(slots=True)
@@ -88,10 +91,14 @@ class PromptCache:
             return []
         inside = set(prefix)
         continued = [last for last in self.prompts if last in inside]
-        self.held.update(prefix)
-        self.blocks += len(prefix)
-        gone = [one for last in continued for one in self._drop(last)]
-        self.prompts[prefix[-1]] = prefix
+        gone: list[int] = []
+        if continued == [prefix[-1]]:  # it is here, and continues no other
+            self.prompts.move_to_end(prefix[-1])
+        else:
+            self.held.update(prefix)
+            self.blocks += len(prefix)
+            gone = [one for last in continued for one in self._drop(last)]
+            self.prompts[prefix[-1]] = prefix
         most = len(self.prompts) if self.size.prompts is None else self.size.prompts
         while len(self.prompts) > most or self.blocks > self.size.blocks:
             gone += self._drop(next(iter(self.prompts)))
