@@ -11,7 +11,7 @@ from pairproxy.cli.bench.overhead.building import Programs
 from pairproxy.cli.bench.overhead.cases import Case
 from pairproxy.cli.bench.overhead.figures import Heard, Sample
 from pairproxy.cli.bench.overhead.processes import OTHER_CORE, Child, pinned
-from pairproxy.cli.bench.overhead.targets import MODEL, Running
+from pairproxy.cli.bench.overhead.targets import MODEL, OPENAI_PATH, Running
 
 WARM_UP_S = 0.7  # clients begin one after the other in it; not measured
 SETTLE_S = 0.3  # before each: what the last one left is put away
@@ -30,17 +30,17 @@ class Meter:
     directory: Path
     seconds: float
 
-    async def sample(self, case: Case, running: Running, path: str) -> Sample:
+    async def sample(self, case: Case, running: Running) -> Sample:
         """One sample; what fails altogether is one with an error."""
         await asyncio.to_thread(_set_streams, self.upstream_port, case)
         await asyncio.sleep(SETTLE_S)
         child = running.child
         if child is None:
-            heard, told = await self._ask(case, running.port, path)
+            heard, told = await self._ask(case, running.port)
             return Sample(heard, told=told)
         child.forget_peak()
         cpu_s = child.cpu_s()
-        asking = asyncio.create_task(self._ask(case, running.port, path))
+        asking = asyncio.create_task(self._ask(case, running.port))
         grown_bytes = await self._growth(child) if case.is_stalled else None
         heard, told = await asking
         return Sample(heard, child.cpu_s() - cpu_s, child.peak_bytes(), grown_bytes, told)
@@ -52,13 +52,13 @@ class Meter:
         await asyncio.sleep(max(self.seconds - STALLED_AFTER_S - SETTLE_S, SETTLE_S))
         return child.resident_bytes() - before
 
-    async def _ask(self, case: Case, port: int, path: str) -> tuple[Heard, str]:
+    async def _ask(self, case: Case, port: int) -> tuple[Heard, str]:
         body = self.directory / f"{case.name}.json"
         if not body.exists():
             body.write_bytes(case.body(MODEL))
         seconds = max(self.seconds, 2 * STALLED_AFTER_S) if case.is_stalled else self.seconds
         command = [
-            str(self.programs.generator), "-p", str(port), "-P", path, "-c", str(case.clients),
+            str(self.programs.generator), "-p", str(port), "-P", OPENAI_PATH, "-c", str(case.clients),
             "-d", str(seconds), "-w", str(WARM_UP_S), "-b", str(body), "-t", str(case.tokens),
             *(["-s"] if case.is_stalled else []),
         ]  # fmt: skip

@@ -20,7 +20,7 @@ from pairproxy.cli.bench.overhead.flame import Line, flame_graph, hottest, read_
 from pairproxy.cli.bench.overhead.measuring import WARM_UP_S, Meter
 from pairproxy.cli.bench.overhead.processes import OTHER_CORE, CannotStart, pinned, what_is_missing
 from pairproxy.cli.bench.overhead.rounds import upstream
-from pairproxy.cli.bench.overhead.targets import OPENAI_PATH, Place
+from pairproxy.cli.bench.overhead.targets import Place
 from pairproxy.cli.ending import run_to_its_end
 from pairproxy.config import cache_dir
 
@@ -70,7 +70,7 @@ async def sampled(case: Case, seconds: float, cache: Path) -> tuple[Path, list[L
             place = Place(directory, port, programs.upstream, cache)
             async with target.start(place) as running:
                 meter = Meter(programs, port, directory, seconds + BEGIN_S)
-                asking = asyncio.create_task(meter.sample(case, running, OPENAI_PATH))
+                asking = asyncio.create_task(meter.sample(case, running))
                 try:
                     await asyncio.sleep(WARM_UP_S)
                     pid = running.child.process.pid if running.child else 0

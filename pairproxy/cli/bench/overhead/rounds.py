@@ -71,7 +71,7 @@ async def measure(plan: Plan, say: Say, step: Step) -> Result:
             for case, target in plan.pairs():
                 step(f"round {number + 1} of {plan.rounds}: {case.name}, {target.name}")
                 if target.name in running:
-                    taken = await meter.sample(case, running[target.name], target.path)
+                    taken = await meter.sample(case, running[target.name])
                     samples[target.name, case.name].append(taken)
                     if taken.told:
                         say(f"{target.name}, {case.name}: {taken.told}")

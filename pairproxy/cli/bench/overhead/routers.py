@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pairproxy.cli.bench.overhead.processes import PROXY_CORE, free_port, started, until_answers
 from pairproxy.cli.bench.overhead.targets import (
     MODEL,
-    OLLAMA_PATH,
+    OPENAI_PATH,
     READY_BODY,
     Place,
     Running,
@@ -82,7 +82,7 @@ async def _herd(place: Place) -> AsyncIterator[Running]:
         started(PROXY_CORE, router, place.directory / "log", surroundings) as child,
         started(PROXY_CORE, agent, place.directory / "agent.log", surroundings),
     ):
-        await until_answers(child, port, OLLAMA_PATH, READY_BODY)
+        await until_answers(child, port, OPENAI_PATH, READY_BODY)
         yield Running(port, child)
 
 
@@ -93,5 +93,5 @@ SGLANG = Target(
 )  # fmt: skip
 VLLM = Target("vllm-router", "round robin", _rust_router("vllm-router"), is_peer=True)
 LITELLM_PROXY = Target("litellm", "production mode, one worker", _litellm, is_peer=True)
-HERD = Target("ollama-herd", "router and one node", _herd, path=OLLAMA_PATH, is_peer=True)
+HERD = Target("ollama-herd", "router and one node", _herd, is_peer=True)
 ROUTERS = (SGLANG, VLLM, LITELLM_PROXY, HERD)

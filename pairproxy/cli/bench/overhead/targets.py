@@ -20,7 +20,6 @@ from pairproxy.cli.bench.overhead.processes import (
 )
 
 OPENAI_PATH = "/v1/chat/completions"
-OLLAMA_PATH = "/api/chat"
 MODEL = "bench:latest"  # the upstream's; with a tag, because ollama-herd adds one to names without
 PASS_THROUGH = Path(__file__).parent.parent / "pass_through.py"
 CONNECTIONS = 4096  # more than all clients and their upstream connections
@@ -63,7 +62,6 @@ class Target:
     about: str
     start: Start
     needs: tuple[str, str] | None = None
-    path: str = OPENAI_PATH
     is_peer: bool = False  # only asked for on request: another router
     is_pair: bool = False  # two daemons: only for what goes through a peer
 
@@ -82,7 +80,6 @@ class Written:
     command: Callable[[Place, int, Path], list[str]]
     settings: Callable[[Place, int], str] = lambda place, port: ""
     environment: Mapping[str, str] = field(default_factory=dict)
-    path: str = OPENAI_PATH
 
     @asynccontextmanager
     async def start(self, place: Place) -> AsyncIterator[Running]:
@@ -92,7 +89,7 @@ class Written:
         surroundings = {**os.environ, "HOME": str(place.directory), **self.environment}
         command = self.command(place, port, file)
         async with started(PROXY_CORE, command, place.directory / "log", surroundings) as child:
-            await until_answers(child, port, self.path, READY_BODY)
+            await until_answers(child, port, OPENAI_PATH, READY_BODY)
             yield Running(port, child)
 
 

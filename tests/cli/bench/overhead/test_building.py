@@ -36,7 +36,8 @@ def ask(port: int, method: str, path: str, body: bytes | Iterator[bytes] | None 
     """Status and body of an answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
-        connection.request(method, path, body, encode_chunked=not isinstance(body, bytes | None))
+        headers = {"Content-Type": "application/json"}
+        connection.request(method, path, body, headers, encode_chunked=not isinstance(body, bytes | None))
         answer = connection.getresponse()
         return answer.status, answer.read()
     finally:

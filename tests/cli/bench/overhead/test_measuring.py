@@ -9,7 +9,7 @@ from pairproxy.cli.bench.overhead.figures import Sample
 from pairproxy.cli.bench.overhead.measuring import Meter
 from pairproxy.cli.bench.overhead.processes import free_port, what_is_missing
 from pairproxy.cli.bench.overhead.rounds import upstream
-from pairproxy.cli.bench.overhead.targets import DIRECT, OPENAI_PATH, PLAIN, Place, Running, Target
+from pairproxy.cli.bench.overhead.targets import DIRECT, PLAIN, Place, Running, Target
 from pairproxy.config import cache_dir
 
 pytestmark = pytest.mark.skipif(what_is_missing() is not None, reason=str(what_is_missing()))
@@ -20,7 +20,7 @@ async def _sample(name: str, target: Target, programs: Programs, tmp_path: Path)
     async with upstream(programs, tmp_path) as port:
         meter = Meter(programs, port, tmp_path, 0.2)
         async with target.start(Place(tmp_path, port, programs.upstream, cache_dir())) as running:
-            return await meter.sample(case, running, OPENAI_PATH)
+            return await meter.sample(case, running)
 
 
 @pytest.mark.slow
@@ -57,7 +57,7 @@ def test_a_target_that_is_gone_is_an_error_and_no_end(programs: Programs, tmp_pa
     async def run() -> Sample:
         async with upstream(programs, tmp_path) as port:
             meter = Meter(programs, port, tmp_path, 0.2)
-            return await meter.sample(Case("one", "", 1), Running(free_port()), OPENAI_PATH)
+            return await meter.sample(Case("one", "", 1), Running(free_port()))
 
     sample = asyncio.run(run())
     assert (sample.heard.errors, sample.told) == (1, "connect: Connection refused")

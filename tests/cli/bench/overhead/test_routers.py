@@ -7,14 +7,13 @@ import pytest
 from pairproxy.cli.bench.overhead.building import Programs
 from pairproxy.cli.bench.overhead.processes import what_is_missing
 from pairproxy.cli.bench.overhead.routers import ROUTERS, VLLM, _litellm_settings
-from pairproxy.cli.bench.overhead.targets import MODEL, OLLAMA_PATH, Place
+from pairproxy.cli.bench.overhead.targets import MODEL, Place
 from tests.cli.bench.overhead.test_targets import streamed
 
 
 def test_all_are_asked_for() -> None:
-    """Only --peers installs them; ollama-herd is asked as Ollama is."""
+    """Only --peers installs them."""
     assert all(target.is_peer for target in ROUTERS)
-    assert [target.name for target in ROUTERS if target.path == OLLAMA_PATH] == ["ollama-herd"]
 
 
 def test_litellm_knows_the_upstream() -> None:

@@ -6,7 +6,16 @@ import pytest
 from pairproxy.cli.bench.overhead.building import Programs
 from pairproxy.cli.bench.overhead.processes import what_is_missing
 from pairproxy.cli.bench.overhead.rounds import upstream
-from pairproxy.cli.bench.overhead.targets import DIRECT, HAPROXY, NGINX, PLAIN, PLAIN_UVLOOP, Place, Target
+from pairproxy.cli.bench.overhead.targets import (
+    DIRECT,
+    HAPROXY,
+    NGINX,
+    OPENAI_PATH,
+    PLAIN,
+    PLAIN_UVLOOP,
+    Place,
+    Target,
+)
 from pairproxy.config import cache_dir
 from tests.cli.bench.overhead.test_building import ask
 
@@ -23,7 +32,7 @@ async def streamed(target: Target, programs: Programs, tmp_path: Path) -> bytes:
         place = Place(tmp_path / target.name, port, programs.upstream, CACHE)
         place.directory.mkdir()
         async with target.start(place) as running:
-            status, body = await asyncio.to_thread(ask, running.port, "POST", target.path, MODEL_REQUEST)
+            status, body = await asyncio.to_thread(ask, running.port, "POST", OPENAI_PATH, MODEL_REQUEST)
             assert status == 200
             return body
 
