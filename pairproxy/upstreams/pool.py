@@ -10,7 +10,7 @@ from collections import deque
 from pairproxy.upstreams.connection import Address, Connection
 
 IDLE_S = 3.5  # Node, uvicorn and llama-server close after 5 s; a request must not meet that
-REQUESTS = 90  # llama-server ends a connection after 100
+REQUESTS = 1000  # as nginx allows; who ends one earlier (llama-server: 100) says so in its last reply
 
 
 class IdlePool:

@@ -78,7 +78,7 @@ def test_a_body_that_cannot_be_sent_twice_goes_out_on_a_fresh_connection() -> No
     run_async(talk())
 
 
-def test_a_connection_serves_ninety_requests_and_no_more() -> None:
+def test_a_connection_serves_a_bounded_number_of_requests() -> None:
     """Servers that count to a hundred never cut one of ours."""
     assert connections_used(raw(OK), exchanges=REQUESTS) == 1
     assert connections_used(raw(OK), exchanges=REQUESTS + 1) == 2
