@@ -57,7 +57,9 @@ class Arrivals:
             return stopping()
         if request.origin is not None:
             return self._refused(request.origin, request.model) or knows.planner.admit(waiting, event.at)
-        if not knows.pricing.is_known(request):
+        pricing = knows.pricing
+        pricing.holders.hold()  # what is asked here the plan will ask again
+        if not pricing.places(request, (), event.at) and not pricing.is_known(request):
             return no_such_model(request.model)
         if len(knows.queue) >= knows.rules.queue_limit:
             full = f"{len(knows.queue)} requests are waiting already; try again in a moment."

@@ -25,6 +25,8 @@ class Burst:
     together: int = 0  # of these, the most that came within TOGETHER_S of the first
     began_at: float = math.inf
     grew_at: float = -math.inf
+    _running: int = 0
+    _running_at_once: int = 0
     _at_once: int = 0  # of those that wait or run now
     shortest: int = 0  # prompt, in tokens
     longest: int = 0
@@ -49,14 +51,40 @@ class Burst:
         """When all of it is taken to be here."""
         return self.grew_at + SETTLES_S
 
-    def _add(self, request: Request, at: float) -> None:
-        self.shortest = min(self.shortest, request.prompt_tokens) if self.most else request.prompt_tokens
-        self.longest = max(self.longest, request.prompt_tokens)
-        self.began_at = min(self.began_at, at)
+    def sent(self, running: Running) -> None:
+        """A request of it takes a slot."""
+        self._meet(running.request, running.dispatched_at)
+        self._running += 1
+        self._running_at_once += self._is_at_once(running.dispatched_at)
+
+    def ended(self, running: Running) -> None:
+        """It does no longer."""
+        self._running -= 1
+        self._running_at_once -= self._is_at_once(running.dispatched_at)
+
+    def count(self) -> None:
+        """Begin to count what waits and runs now; what runs is counted already."""
+        self.size, self._at_once = self._running, self._running_at_once
+        self.most, self.together = max(self.most, self.size), max(self.together, self._at_once)
+
+    def add(self, waiting: Waiting) -> None:
+        """Count one that waits."""
+        at = waiting.arrived_at
+        self._meet(waiting.request, at)
+        self.grew_at = max(self.grew_at, at)
         self.size += 1
         self.most = max(self.most, self.size)
-        self._at_once += at <= self.began_at + TOGETHER_S
+        self._at_once += self._is_at_once(at)
         self.together = max(self.together, self._at_once)
+
+    def _meet(self, request: Request, at: float) -> None:
+        tokens = request.prompt_tokens
+        self.shortest = min(self.shortest or tokens, tokens)
+        self.longest = max(self.longest, tokens)
+        self.began_at = min(self.began_at, at)
+
+    def _is_at_once(self, at: float) -> bool:
+        return at <= self.began_at + TOGETHER_S
 
 
 class Bursts:
@@ -64,6 +92,9 @@ class Bursts:
 
     def __init__(self) -> None:
         self._known: dict[_Key, Burst] = {}
+        self._moved: dict[
+            _Key, Burst
+        ] = {}  # of which any waited at the last look, or was sent or ended since
 
     def of(self, request: Request) -> Burst:
         """What a request is part of; it waits or runs."""
@@ -80,26 +111,39 @@ class Bursts:
         is_one = burst is not None and burst.is_fan_out and request.max_output_tokens != 0
         return burst if is_one else None
 
-    def update(self, queue: Iterable[Waiting], running: Iterable[Running]) -> None:
-        """Look at all that waits and runs now."""
-        known = self._known
-        for burst in known.values():
-            burst.size = burst._at_once = 0
-        present: dict[_Key, Burst] = {}
-        for one in running:
-            if one.request.origin is None:
-                key = _key(one.request)
-                present[key] = burst = present.get(key) or known.get(key) or Burst()
-                burst._add(one.request, one.dispatched_at)
+    def sent(self, running: Running) -> None:
+        """A request takes a slot."""
+        if running.request.origin is None:
+            key = _key(running.request)
+            burst = self._known.get(key)
+            if burst is None:
+                burst = self._known[key] = Burst()
+            burst.sent(running)
+            self._moved[key] = burst
+
+    def ended(self, running: Running) -> None:
+        """It gives it back."""
+        if running.request.origin is None:
+            key = _key(running.request)
+            burst = self._moved[key] = self._known[key]
+            burst.ended(running)
+
+    def update(self, queue: Iterable[Waiting]) -> None:
+        """Look at all that waits now. What runs is counted as it begins and ends."""
+        known, moved = self._known, self._moved
+        self._moved = {}
+        for burst in moved.values():
+            burst.count()
         for waiting in queue:
             key = _key(waiting.request)
-            burst = present.get(key) or known.get(key) or Burst()
-            if burst.size == 0 and waiting.arrived_at > burst.grew_at + TOGETHER_S:
-                burst = Burst()
-            present[key] = burst
-            burst._add(waiting.request, waiting.arrived_at)
-            burst.grew_at = max(burst.grew_at, waiting.arrived_at)
-        self._known = present
+            found = known.get(key)
+            if found is None or (found.size == 0 and waiting.arrived_at > found.grew_at + TOGETHER_S):
+                found = known[key] = Burst()
+            found.add(waiting)
+            self._moved[key] = found
+        for key, burst in moved.items():
+            if burst.size == 0 and known.get(key) is burst:
+                del known[key]
 
 
 def _key(request: Request) -> _Key:

@@ -6,7 +6,7 @@ what would take too long without any company is not looked at closer.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from pairproxy.core.affinity import ABOUT_BEST, BAND, BAND_S, HELD_PART, KAPPA
@@ -73,7 +73,7 @@ class Glance:
         avoidance: Avoidance,
         prefixes: PrefixView,
         risks: Risks,
-        occupancies: dict[Place, Occupancy],
+        occupancies: Mapping[Place, Occupancy],
         at: float,
     ) -> None:
         self._holders = holders

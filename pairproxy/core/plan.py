@@ -27,8 +27,7 @@ class Occupancy:
     wait_s: float = 0.0
     _ends: list[float] = field(default_factory=list)  # of what runs then: seconds alone, from now on, sorted
     _advanced: float = 0.0  # seconds alone by which each has advanced when the slot is free
-    _reading: list[float] = field(default_factory=list)  # seconds of reading left now, of what reads now
-    _times: list[float] | None = None  # of _ends: seconds from wait_s on, if one more joins and none after
+    _reading: list[float] = field(default_factory=list)  # seconds of reading left now, of what reads; sorted
 
     @classmethod
     def of(
@@ -38,8 +37,15 @@ class Occupancy:
 
         More running than slots (somebody uses the engine directly) must end before a slot is ours.
         """
-        ends = sorted(max(work, MIN_REMAINING_S) for work in works)
-        made = cls(place, slots, beta, len(ends), _ends=ends, _reading=list(reading))
+        ends = sorted([max(work, MIN_REMAINING_S) for work in works])
+        return cls.of_sorted(place, slots, beta, ends, sorted(reading))
+
+    @classmethod
+    def of_sorted(
+        cls, place: Place, slots: int, beta: float, ends: list[float], reading: list[float]
+    ) -> "Occupancy":
+        """The same of what is sorted already, and no shorter than MIN_REMAINING_S. It keeps the lists."""
+        made = cls(place, slots, beta, len(ends), 0.0, ends, 0.0, reading)
         made._go_on()
         return made
 
@@ -48,21 +54,21 @@ class Occupancy:
 
         Nobody else is taken to join it.
         """
-        ends, times = self._ends, self._curve() if self._times is None else self._times
-        target = self._advanced_by(before_s, times) + alone_s
-        index = bisect_right(ends, target)
-        seconds, advanced = (times[index - 1], ends[index - 1]) if index else (0.0, self._advanced)
-        return seconds + (target - advanced) * (1.0 + self.beta * (len(ends) - index))
+        return self._seconds_until(self._advanced_by(before_s) + alone_s)
 
     def reading_s(self, own_s: float) -> float:
         """Seconds of reading a prompt that takes ``own_s`` alone, beside those that are read now."""
-        return own_s + sum(min(other, own_s) for other in self._reading) if self.wait_s <= 0.0 else own_s
+        reading = self._reading
+        if not reading or self.wait_s > 0.0:
+            return own_s
+        shorter = bisect_right(reading, own_s)
+        return own_s + sum(reading[:shorter]) + (len(reading) - shorter) * own_s
 
     def take(self, before_s: float, alone_s: float) -> None:
         """Put a request on the slot that is free first (as lasts_s says)."""
-        insort(self._ends, self._advanced_by(before_s, self._curve()) + max(alone_s, MIN_REMAINING_S))
+        insort(self._ends, self._advanced_by(before_s) + max(alone_s, MIN_REMAINING_S))
         if self.wait_s <= 0.0:
-            self._reading.append(before_s)
+            insort(self._reading, before_s)
         self.in_flight += 1
         self._go_on()
 
@@ -70,30 +76,33 @@ class Occupancy:
         """Let time pass until a slot is free."""
         ends = self._ends
         while len(ends) >= self.slots:
-            slowness = self._slowness(len(ends))
+            slowness = 1.0 + self.beta * (len(ends) - 1)
             end = ends.pop(0)
             self.wait_s += (end - self._advanced) * slowness
             self._advanced = end
-        self._times = None
 
-    def _slowness(self, company: int) -> float:
-        return 1.0 + self.beta * (company - 1)
+    def _seconds_until(self, level: float) -> float:
+        """Seconds from ``wait_s`` on until each has advanced by ``level``, if one more joins.
 
-    def _curve(self) -> list[float]:
-        if self._times is None:
-            self._times, seconds, advanced = [], 0.0, self._advanced
-            for index, end in enumerate(self._ends):
-                seconds += (end - advanced) * self._slowness(len(self._ends) - index + 1)
-                advanced = end
-                self._times.append(seconds)
-        return self._times
+        That one slows nobody but for its own share, and each of the others slows it until its own end. So
+        they need not be gone through one by one: a sum over those that end before is all.
+        """
+        ends, own = self._ends, level - self._advanced
+        ended = bisect_right(ends, level)
+        others = sum(ends[:ended]) - ended * self._advanced + (len(ends) - ended) * own
+        return own + self.beta * others
 
-    def _advanced_by(self, seconds: float, times: list[float]) -> float:
+    def _advanced_by(self, seconds: float) -> float:
         """By how many seconds alone each has advanced ``seconds`` after wait_s, if one more joins."""
         ends = self._ends
-        index = bisect_right(times, seconds)
-        since, advanced = (times[index - 1], ends[index - 1]) if index else (0.0, self._advanced)
-        return advanced + (seconds - since) / (1.0 + self.beta * (len(ends) - index))
+        level = self._advanced + seconds / (1.0 + self.beta * len(ends))
+        if not ends or level <= ends[0]:
+            return level
+        ended = bisect_right(ends, seconds, key=self._seconds_until)
+        if not ended:
+            return level
+        last = ends[ended - 1]
+        return last + (seconds - self._seconds_until(last)) / (1.0 + self.beta * (len(ends) - ended))
 
 
 def price(

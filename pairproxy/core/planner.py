@@ -1,7 +1,7 @@
 """The walk over the queue: who goes where now, and who waits for a place that is better than a free one."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -10,6 +10,7 @@ from pairproxy.core.chain_homes import ChainHomes
 from pairproxy.core.errors import ModelNotFound, PairproxyError, SlotsTaken
 from pairproxy.core.glance import Ahead
 from pairproxy.core.models import Candidate, Decision, ModelName, Place, Request
+from pairproxy.core.occupancies import Occupancies
 from pairproxy.core.policies import BY_FINISH, POLICIES, Asked
 from pairproxy.core.pricing import Pricing
 from pairproxy.core.queue import Waiting
@@ -31,18 +32,21 @@ MOST_USED = 1024  # places of which it is remembered when they were picked last;
 class _Walk:
     """What one walk over the queue knows, and how it is filled while it goes on."""
 
-    def __init__(self, pricing: Pricing, queue: list[Waiting], at: float) -> None:
+    def __init__(self, pricing: Pricing, waiting: int, held: list[Place], at: float) -> None:
         self.at = at
+        self.held = held
+        self.is_long = waiting > 1
         self.occupancies = pricing.occupancies(at)
-        self.risks = pricing.risks(queue, self.occupancies, at)
+        self.risks = pricing.risks(waiting, self.occupancies, at)
         self.glance = pricing.glance(self.risks, self.occupancies, at)
-        self.held: list[Place] = []  # where a free slot was not used for want of a promise
-        self._free = list(self.occupancies.values())
+        self._maybe_free = deque(self.occupancies)
 
     def has_free(self) -> bool:
         """Whether any slot is still free now."""
-        self._free = [occupancy for occupancy in self._free if occupancy.wait_s <= 0.0]
-        return bool(self._free)
+        places = self._maybe_free
+        while places and self.occupancies[places[0]].wait_s > 0.0:
+            places.popleft()  # a plan only fills what is free
+        return bool(places)
 
 
 class Planner:
@@ -73,28 +77,58 @@ class Planner:
         self._prefix_length = rules.prefix_length
         self._concurrency_threshold = rules.concurrency_threshold
 
-    def walk(self, queue: Iterable[Waiting], at: float) -> tuple[list[Placed], deque[Waiting]]:
+    def walk(self, queue: Sequence[Waiting], at: float) -> tuple[list[Placed], deque[Waiting]]:
         """Plan the queue, in its order; returns what goes now and what keeps waiting, in order.
 
         A pick that is busy is noted in the plan, so that whoever stands behind reckons with it.
         """
-        queue = list(queue)
-        walk = _Walk(self._pricing, queue, at) if queue else None
+        self.settles_at = None
         self._asking.begin()
-        self._pricing.backlog.begin(at)
-        self._pricing.holders.hold()
         self._chains.settle(queue, at)
+        held: list[Place] = []  # where a free slot is not used for want of a promise
+        placed: list[Placed] = []
+        rest: deque[Waiting] = deque()
+        if queue:
+            self._pricing.holders.hold()
+            self._pricing.bursts.update(queue)
+            only = self._only_place(queue, at)
+            if only is not None:
+                one = self._sent(queue[0], only, held, at)
+                placed, rest = ([one], rest) if one is not None else (placed, deque(queue))
+            else:
+                placed, rest = self._walk(queue, held, at)
+        self._pricing.holders.let_go()
+        self._asking.end(held)
+        return placed, rest
+
+    def _only_place(self, queue: Sequence[Waiting], at: float) -> list[Candidate] | None:
+        """The plain path: one request waits, one place has what it asks for, and a slot is free there.
+
+        Then nothing is to be weighed: not what waits at other origins (they take no slot that is free now),
+        nor what a long reply would hold up elsewhere. It is priced all the same, for whoever asks why.
+        """
+        waiting = queue[0]
+        if len(queue) > 1 or len(self._pricing.places(waiting.request, waiting.excluded, at)) != 1:
+            return None
+        occupancies = self._pricing.occupancies(at)
+        candidates = self._pricing.candidates(waiting.request, waiting.excluded, occupancies, at)
+        return candidates if candidates[0].is_free else None
+
+    def _walk(
+        self, queue: Sequence[Waiting], held: list[Place], at: float
+    ) -> tuple[list[Placed], deque[Waiting]]:
+        """Weigh each request against all places and those before it."""
+        walk = _Walk(self._pricing, len(queue), held, at)
+        self._pricing.backlog.begin(at)
         placed: list[Placed] = []
         rest: deque[Waiting] = deque()
         for waiting in queue:
-            one = self._planned(waiting, walk) if walk is not None else None
+            one = self._planned(waiting, walk)
             if one is None:
                 rest.append(waiting)
             else:
                 placed.append(one)
-        self._pricing.holders.let_go()
-        self._asking.end(walk.held if walk is not None else ())
-        self.settles_at = walk.risks.settles_at if walk is not None else None
+        self.settles_at = walk.risks.settles_at
         return placed, rest
 
     def _planned(self, waiting: Waiting, walk: "_Walk") -> Placed | None:
@@ -104,7 +138,7 @@ class Planner:
         if not walk.has_free():
             return None
         self._pricing.backlog.take_turns(occupancies, at)
-        ahead = self._ahead(waiting, walk)
+        ahead = self._ahead(waiting, walk) if walk.is_long else None
         if ahead is not None:
             self._asking.wish(ahead.occupancy.place, request)
             ahead.occupancy.take(ahead.before_s, ahead.alone_s)
@@ -112,15 +146,27 @@ class Planner:
         candidates = self._pricing.candidates(request, waiting.excluded, occupancies, at)
         if not candidates:
             return None
-        candidates = walk.risks.priced(request, self._pricing.lengths(request), candidates)
-        candidates = self._chains.priced(request, candidates)
-        pick, reason = self._policy(candidates, self._asked(request))
-        occupancies[pick.place].take(pick.load_s + pick.prefill_s, pick.alone_s)
+        candidates = walk.risks.priced(request, candidates)
+        return self._sent(waiting, candidates, walk.held, at, occupancies)
+
+    def _sent(
+        self,
+        waiting: Waiting,
+        candidates: list[Candidate],
+        held: list[Place],
+        at: float,
+        occupancies: Occupancies | None = None,
+    ) -> Placed | None:
+        """Let the policy pick; None: it waits for that place. ``occupancies``: of others in the plan."""
+        candidates = self._chains.priced(waiting.request, candidates)
+        pick, reason = self._policy(candidates, self._asked(waiting.request))
+        if occupancies is not None:
+            occupancies[pick.place].take(pick.load_s + pick.prefill_s, pick.alone_s)
         if pick.is_free and self._asking.may_send(pick.place, at):
             return self._place(waiting, candidates, pick, reason)
-        self._asking.wish(pick.place, request)
+        self._asking.wish(pick.place, waiting.request)
         if pick.is_free:
-            walk.held.append(pick.place)
+            held.append(pick.place)
         return None
 
     def _ahead(self, waiting: Waiting, walk: "_Walk") -> Ahead | None:

@@ -1,6 +1,6 @@
 """The candidates of a request: every place that holds its replica, priced in seconds."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import replace
 
 from pairproxy.core.affinity import Affinity
@@ -13,10 +13,10 @@ from pairproxy.core.lengths import Lengths
 from pairproxy.core.local import LocalEngines
 from pairproxy.core.models import Candidate, ModelName, NodeId, Place, Rates, Replica, Request
 from pairproxy.core.nodes import NodeTable
-from pairproxy.core.plan import Occupancy, price
+from pairproxy.core.occupancies import Occupancies, SlotTable
+from pairproxy.core.plan import price
 from pairproxy.core.prefix_view import PrefixView
-from pairproxy.core.promises import PromiseBook, kept_from
-from pairproxy.core.queue import Waiting
+from pairproxy.core.promises import PromiseBook
 from pairproxy.core.risk import Risks
 from pairproxy.core.running import RunningTable
 
@@ -41,60 +41,25 @@ class Pricing:
         self._nodes = nodes
         self._running = running
         self._avoidance = avoidance
-        self._promises = promises
         self.is_rescued = is_rescued
         self.bursts = Bursts()
+        self.slots = SlotTable(local, nodes, running, avoidance, promises)
+        running.tell(self.bursts.sent, self.bursts.ended)
+        running.tell(self.slots.sent, self.slots.ended)
         self.holders = Holders(local, nodes)
         self.backlog = Backlog(local, nodes)
         self.affinity = Affinity()
         self.prefixes = PrefixView(local.own, local, nodes, running)
 
-    def occupancies(self, at: float, origin: NodeId | None = None) -> dict[Place, Occupancy]:
-        """Every known place with the seconds until each of its slots is free for ``origin`` (None: us).
+    def occupancies(self, at: float, origin: NodeId | None = None) -> Occupancies:
+        """When each place has a free slot (SlotTable.look)."""
+        return self.slots.look(at, origin)
 
-        A slot that is promised to another is busy until the promise ends; so is a place that said "not now".
-        """
-        reading, works = self._left(at)
-        built = {}
-        for place, slots in self._local.slots().items():
-            kept = self._promises.kept_from(place.engine, origin, at)
-            known = self._local.all_rates(place.engine)
-            built[place] = _occupancy(
-                place, slots, known.values(), works.get(place, []), kept, reading.get(place, [])
-            )
-        for document, age in self._nodes.documents(at):
-            for engine in document.engines:
-                place = Place(document.node, engine.engine)
-                others = [seconds - age for seconds in engine.frees_in_s]
-                others += kept_from(origin or self._local.own, engine.promises, age)
-                rates = [state.rates for state in engine.replicas]
-                mine = works.get(place, [])
-                built[place] = _occupancy(place, engine.slots, rates, mine, others, reading.get(place, []))
-        for place, occupancy in built.items():
-            if self._avoidance.is_in_trouble(place):
-                occupancy.slots = min(occupancy.slots, occupancy.in_flight + 1)  # one at a time tries it
-            occupancy.wait_s = max(occupancy.wait_s, self._avoidance.held_back_s(place, at))
-        return built
+    def risks(self, waiting: int, occupancies: Occupancies, at: float) -> Risks:
+        """What may go wrong with a burst, for one walk over a queue of so many; its bursts are up to date."""
+        return Risks(self.bursts, waiting, self._running, self.lengths, occupancies, at, self.is_rescued)
 
-    def _left(self, at: float) -> tuple[dict[Place, list[float]], dict[Place, list[float]]]:
-        """What is left of that which runs, in seconds alone: of reading, and of all."""
-        reading: dict[Place, list[float]] = {}
-        works: dict[Place, list[float]] = {}
-        for running in self._running:
-            lengths = self._local.costs.expected_lengths(running.request)
-            reading_s, left_s = running.left_s(lengths, at)
-            works.setdefault(running.place, []).append(left_s)
-            if reading_s > 0.0:
-                reading.setdefault(running.place, []).append(reading_s)
-        return reading, works
-
-    def risks(self, queue: Collection[Waiting], occupancies: dict[Place, Occupancy], at: float) -> Risks:
-        """What may go wrong with a burst, for one walk over the queue."""
-        self.bursts.update(queue, self._running)
-        running = [(one, self.lengths(one.request)) for one in self._running]
-        return Risks(self.bursts, len(queue), running, occupancies, at, self.is_rescued)
-
-    def glance(self, risks: Risks, occupancies: dict[Place, Occupancy], at: float) -> Glance:
+    def glance(self, risks: Risks, occupancies: Occupancies, at: float) -> Glance:
         """Who waits in any case, for one walk over the queue."""
         return Glance(self.holders, self._avoidance, self.prefixes, risks, occupancies, at)
 
@@ -103,7 +68,7 @@ class Pricing:
         return self._local.costs.expected_lengths(request)
 
     def candidates(
-        self, request: Request, excluded: Collection[Place], occupancies: dict[Place, Occupancy], at: float
+        self, request: Request, excluded: Collection[Place], occupancies: Occupancies, at: float
     ) -> list[Candidate]:
         """Where the request may run, priced. Avoided places only if there are no others."""
         output = self._local.costs.expected_output(request)
@@ -139,6 +104,12 @@ class Pricing:
                 known[Place(document.node, engine.engine)] = (engine.slots, rates)
         return known
 
+    def sent(self, request: Request, pick: Candidate, at: float) -> None:
+        """A request goes to a place: what comes next is priced with that in mind."""
+        self.holders.runners.sent(pick.place, request)
+        self.affinity.sent(request, pick, at)
+        self._avoidance.sent(pick.place, at)
+
     def is_known(self, request: Request) -> bool:
         """Whether any node, also one that does not answer just now, could serve it."""
         return self.holders.is_known(request)
@@ -159,17 +130,3 @@ class Pricing:
                 if state.replica.model == model:
                     return state.rates
         return self._local.rates(place.engine, model)
-
-
-def _occupancy(
-    place: Place,
-    slots: int,
-    rates: Iterable[Rates],
-    works: list[float],
-    others_s: list[float],
-    reading: list[float],
-) -> Occupancy:
-    """``works`` are ours, in seconds alone; ``others_s`` are seconds as their node expects them."""
-    beta = max((one.beta for one in rates), default=0.0)
-    slowness = 1.0 + beta * max(len(works) + len(others_s) - 1, 0)
-    return Occupancy.of(place, slots, beta, works + [one / slowness for one in others_s], reading)

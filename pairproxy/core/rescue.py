@@ -32,7 +32,7 @@ from pairproxy.core.errors import Moved
 from pairproxy.core.events import AttemptFinished
 from pairproxy.core.knowledge import Knowledge
 from pairproxy.core.models import AttemptId, Candidate, Place, Request
-from pairproxy.core.plan import Occupancy
+from pairproxy.core.occupancies import Occupancies
 from pairproxy.core.running import Running
 
 LOOK_S = 0.5  # between two looks while nothing happens: what is left to do there grows as it goes on
@@ -102,7 +102,7 @@ class Rescue:
         if not stragglers:
             self._idle.clear()
             return []
-        self._bursts.update((), knows.running)
+        self._bursts.update(())
         occupancies = knows.pricing.occupancies(at)
         self._note_idle(stragglers, occupancies, at)
         could_move = self._could_move(stragglers)
@@ -134,7 +134,7 @@ class Rescue:
             and self._knows.chains.of(request.id) is None  # its plan moves it between steps
         )
 
-    def _note_idle(self, stragglers: list[Running], occupancies: dict[Place, Occupancy], at: float) -> None:
+    def _note_idle(self, stragglers: list[Running], occupancies: Occupancies, at: float) -> None:
         """Credit bursts with the time for which a place had nothing else to do for them."""
         bursts = {id(burst): burst for one in stragglers if (burst := self._bursts.find(one.request))}
         for burst in bursts.values():
@@ -159,7 +159,7 @@ class Rescue:
             )
         ]
 
-    def _moves(self, running: Running, occupancies: dict[Place, Occupancy], at: float) -> Iterator[Move]:
+    def _moves(self, running: Running, occupancies: Occupancies, at: float) -> Iterator[Move]:
         """Where else it could be done: at the faster place where it would end first, if that is free.
 
         And at the fastest of all, if that is free.

@@ -11,7 +11,7 @@ Lengths are taken as log-normal, as those of published chat traffic are (Lengths
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -62,7 +62,8 @@ class Risks:
         self,
         bursts: Bursts,
         waiting: int,
-        running: Sequence[tuple[Running, Lengths]],
+        running: Iterable[Running],
+        lengths: Callable[[Request], Lengths],
         occupancies: Mapping[Place, Occupancy],
         at: float,
         is_rescued: bool = False,
@@ -70,6 +71,7 @@ class Risks:
         self._bursts = bursts
         self._behind = waiting
         self._running = running
+        self._lengths = lengths
         self._occupancies = occupancies
         self._at = at
         self._is_rescued = is_rescued
@@ -85,13 +87,13 @@ class Risks:
         """The burst that a long reply to the request may hold up; None: there is none."""
         return self._bursts.held_up_by(request)
 
-    def priced(self, request: Request, lengths: Lengths, candidates: list[Candidate]) -> list[Candidate]:
+    def priced(self, request: Request, candidates: list[Candidate]) -> list[Candidate]:
         """The candidates of a request with their ``margin_s``."""
         burst = self.burst_of(request)
         if burst is None or len(candidates) < 2:
             return candidates
         home = min(candidates, key=lambda one: self._all_s(one, burst.size))
-        bounds = self.bounds(request, lengths, burst, self._home(home, burst))
+        bounds = self.bounds(request, self._lengths(request), burst, self._home(home, burst))
         if not bounds:
             return candidates
         return [self._judged(one, home, burst, bounds) for one in candidates]
@@ -180,12 +182,12 @@ class Risks:
         there = home.occupancy
         fast = home.alone_s * _slowness(there, there.slots)
         chance = 0.0
-        for running, lengths in self._running:
+        for running in self._running:
             place, limit = running.place, running.request.max_output_tokens
-            occupancy = self._occupancies.get(place)
             is_other = running.request.model != request.model or running.request.origin is not None
-            if place == there.place or occupancy is None or is_other:
+            if is_other or place == there.place or (occupancy := self._occupancies.get(place)) is None:
                 continue
+            lengths = self._lengths(running.request)
             rate = running.rates.decode / _slowness(occupancy, occupancy.slots)
             mean = lengths.mean(limit)
             if mean / rate <= SLOWER * fast:

@@ -1,6 +1,6 @@
 """What runs now: every attempt of this origin, and every request that runs on an engine of this node."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pairproxy.core.company import Clock, Company
@@ -142,6 +142,9 @@ class Running:
         return {company: seconds * part for company, seconds in company_s.items()}
 
 
+Listener = Callable[[Running], None]
+
+
 @dataclass(slots=True)
 class _There:
     """What holds slots of one place."""
@@ -163,12 +166,21 @@ class RunningTable:
         self._to_begin: dict[AttemptId, Running] = {}  # for own clients
         self._clock = Clock()
         self.pending = Pending()
+        self._tell_sent: list[Listener] = []
+        self._tell_ended: list[Listener] = []
 
     def __iter__(self) -> Iterator[Running]:
         return iter(self._running.values())
 
     def __len__(self) -> int:
         return len(self._running)
+
+    def tell(self, sent: Listener, ended: Listener) -> None:
+        """Call these for each attempt that takes a slot, or gives it back; and now for what runs already."""
+        self._tell_sent.append(sent)
+        self._tell_ended.append(ended)
+        for running in self:
+            sent(running)
 
     def get(self, attempt: AttemptId) -> Running | None:
         """The attempt, if it holds a slot."""
@@ -226,6 +238,8 @@ class RunningTable:
             if request.is_streaming:
                 there.silent[attempt] = running
         self.pending.add(place, request.model, request.prefix)
+        for sent in self._tell_sent:
+            sent(running)
 
     def _first_at(self, place: Place) -> _There:
         if len(self._there) >= MOST_USED:
@@ -264,6 +278,8 @@ class RunningTable:
         if not left:
             self._let_go(there, request.origin)
         self.pending.remove(place, request.model, request.prefix)
+        for ended in self._tell_ended:
+            ended(running)
 
     def _is_heard(self, running: Running) -> None:
         """It is waited for no more."""

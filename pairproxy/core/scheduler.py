@@ -110,11 +110,10 @@ class Scheduler:
     def next_wakeup(self, at: float) -> float | None:
         """When handle(TimePassed) is due if nothing else happens before; None: never."""
         knows = self._knows
-        times = [knows.queue.next_deadline(), knows.promises.next_end(at), self._rescue.next_look()]
-        times.append(self._silence.next_look())
+        times = [knows.promises.next_end(at), self._rescue.next_look(), self._silence.next_look()]
         if len(knows.queue):
             times += [knows.avoidance.next_end(at), knows.asking.next_end(at), knows.planner.settles_at]
-            times += [self.nodes.next_stale(at), self.nodes.next_promise_end(at)]
+            times += [self.nodes.next_stale(at), self.nodes.next_promise_end(at), knows.queue.next_deadline()]
         known = [time for time in times if time is not None]
         return max(min(known), at + MIN_WAKEUP_S) if known else None
 
@@ -187,13 +186,8 @@ class Scheduler:
                 self._arrive(event, commands)
             case RequestAbandoned():
                 self._endings.abandoned(event)
-            case FirstByteReceived(at, attempt, is_error):
-                self._silence.heard(attempt, at)
-                if (running := self.running.get(attempt)) is not None:
-                    self.running.begin(running, at)
-                    if not is_error:
-                        self._endings.begun(running)
-                    self._knows.avoidance.begun(running.place)
+            case FirstByteReceived():
+                self._begin(event)
             case AttemptFinished():
                 self._silence.heard(event.attempt, event.at)
                 self._rescue.finished(event)
@@ -219,7 +213,7 @@ class Scheduler:
                 self._take_news(event, commands)
 
     def _take_news(self, event: Event, commands: list[Command]) -> None:
-        """Take in what became known of engines and nodes; other events only let time pass."""
+        """Take in what became known; other events only let time pass."""
         match event:
             case EngineReported(_, report):
                 self.local.report(report)
@@ -247,6 +241,15 @@ class Scheduler:
             self._dispatch(judged, event.at, commands)
         elif isinstance(judged, PairproxyError):
             commands.append(Refuse(event.request.id, judged))
+
+    def _begin(self, event: FirstByteReceived) -> None:
+        self._silence.heard(event.attempt, event.at)
+        if (running := self.running.get(event.attempt)) is not None:
+            self.running.begin(running, event.at)
+            self._knows.pricing.slots.begun(running)
+            if not event.is_error:
+                self._endings.begun(running)
+            self._knows.avoidance.begun(running.place)
 
     def _hear(self, document: StateDocument, at: float, commands: list[Command]) -> None:
         life = self.nodes.epoch(document.node)
@@ -278,20 +281,17 @@ class Scheduler:
     def _dispatch(self, placed: Placed, at: float, commands: list[Command]) -> None:
         waiting, pick, pricing = placed.waiting, placed.pick, self._knows.pricing
         waiting.attempts += 1
-        request, attempt = waiting.request, AttemptId(waiting.request.id, waiting.attempts)
-        rates, is_cold = pricing.rates(pick.place, request.model), pick.load_s > 0.0
+        request, place, attempt = waiting.request, pick.place, AttemptId(waiting.request.id, waiting.attempts)
+        rates, prefixes = pricing.rates(place, request.model), self.local.prefixes
         self._knows.served[request.id] = waiting
-        self._knows.chains.sent(request.id, pick.place)
-        pricing.holders.runners.sent(pick.place, request)
-        pricing.affinity.sent(request, pick, at)
-        self._knows.avoidance.sent(pick.place, at)
-        held = 0
-        if pick.place.node == self.own:
-            held = self.local.prefixes.matched(pick.place.engine, request.model, request.prefix)
-        running = Running(attempt, request, pick.place, rates, at, pick.service_s, was_cold=is_cold)
-        running.read_s, running.held_blocks = pick.read_s, held
+        self._knows.chains.sent(request.id, place)
+        pricing.sent(request, pick, at)
+        running = Running(attempt, request, place, rates, at, pick.service_s)
+        if place.node == self.own:
+            running.held_blocks = prefixes.matched(place.engine, request.model, request.prefix)
+        running.was_cold, running.read_s = pick.load_s > 0.0, pick.read_s
         running.begins_s = self._silence.begins_s(request, pick, rates)
-        running.replica = pricing.replica(pick.place, request.model)
+        running.replica = pricing.replica(place, request.model)
         self.running.add(running)
         commands.append(Dispatch(attempt, placed.decision, self._silence.quiet_s(request, pick, rates)))
 

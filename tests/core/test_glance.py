@@ -45,7 +45,8 @@ class Looking(Told):
         pricing, at = self.scheduler._knows.pricing, self.at
         queue = list(self.scheduler._knows.queue)
         occupancies = pricing.occupancies(at)
-        risks = pricing.risks(queue, occupancies, at)
+        pricing.bursts.update(queue)
+        risks = pricing.risks(len(queue), occupancies, at)
         glance = pricing.glance(risks, occupancies, at)
         enough = 0
         for waiting in queue:
@@ -53,7 +54,7 @@ class Looking(Told):
             request, lengths = waiting.request, pricing.lengths(waiting.request)
             ahead = glance.ahead(request, waiting.excluded, lengths)
             candidates = pricing.candidates(request, waiting.excluded, occupancies, at)
-            pick, _ = fastest_finish(risks.priced(request, lengths, candidates), Asked(request, self.random))
+            pick, _ = fastest_finish(risks.priced(request, candidates), Asked(request, self.random))
             if ahead is not None:
                 enough += 1
                 assert not pick.is_free

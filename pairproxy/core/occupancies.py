@@ -1,0 +1,213 @@
+"""When each place has a free slot, found out place by place, and only of those that somebody asks for.
+
+Where few run, what is left of each is reckoned anew for every plan. Where many do, that alone would cost
+milliseconds an event, and a single one matters less: there it is reckoned every LOOK_S at most; meanwhile who
+comes is put in, and who ends is taken out.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pairproxy.core.avoidance import Avoidance
+from pairproxy.core.lengths import Lengths
+from pairproxy.core.local import LocalEngines
+from pairproxy.core.models import AttemptId, NodeId, Place, Rates
+from pairproxy.core.nodes import NodeTable
+from pairproxy.core.plan import MIN_REMAINING_S, Occupancy
+from pairproxy.core.promises import PromiseBook, kept_from
+from pairproxy.core.running import Running, RunningTable
+
+FEW = 16  # that run at one place: so many are looked at in a few microseconds each
+LOOK_S = 0.1  # between two looks at more: by so much the end of each may be misjudged meanwhile
+MOST_PLACES = 1024  # whose beta is in mind; a cluster has tens
+
+
+@dataclass(slots=True)
+class _Many:
+    """What is left of many at one place, as of the last look: seconds alone, sorted."""
+
+    looked_at: float
+    heard_at: float | None  # when its node told of others' requests there; None: it is this node
+    ends: list[float] = field(default_factory=list)
+    reading: list[float] = field(default_factory=list)  # of those that read now
+    each: dict[AttemptId, tuple[float, float]] = field(default_factory=dict)  # (reading, all)
+
+    def put_in(self, attempt: AttemptId, reading_s: float, left_s: float) -> None:
+        self.each[attempt] = reading_s, left_s
+        insort(self.ends, left_s)
+        if reading_s > 0.0:
+            insort(self.reading, reading_s)
+
+    def take_out(self, attempt: AttemptId) -> None:
+        reading_s, left_s = self.each.pop(attempt, (0.0, -1.0))
+        if left_s >= 0.0:
+            del self.ends[bisect_left(self.ends, left_s)]
+        if reading_s > 0.0:
+            del self.reading[bisect_left(self.reading, reading_s)]
+
+
+class SlotTable:
+    """Who runs at each place and is expected there, for whoever plans. Hears of what begins and ends."""
+
+    def __init__(
+        self,
+        local: LocalEngines,
+        nodes: NodeTable,
+        running: RunningTable,
+        avoidance: Avoidance,
+        promises: PromiseBook,
+    ) -> None:
+        self._local = local
+        self._nodes = nodes
+        self._running = running
+        self._avoidance = avoidance
+        self._promises = promises
+        self._many: dict[Place, _Many] = {}  # of places at which more than FEW ran when they were asked for
+        self._betas: dict[Place, tuple[object, float]] = {}  # and of which rates
+
+    def look(self, at: float, origin: NodeId | None = None) -> "Occupancies":
+        """Every known place with the seconds until each of its slots is free for ``origin`` (None: us).
+
+        A slot that is promised to another is busy until the promise ends; so is a place that said "not now".
+        """
+        return Occupancies(self, at, origin)
+
+    def places(self) -> Iterator[Place]:
+        """Every known place, this node's first."""
+        yield from self._local.slots()
+        for document, _ in self._nodes.documents(0.0):
+            for engine in document.engines:
+                yield Place(document.node, engine.engine)
+
+    def occupancy(self, place: Place, at: float, origin: NodeId | None) -> Occupancy:
+        """One of them; KeyError for a place that is not known."""
+        if place.node == self._local.own:
+            slots, rates = self._local.slots()[place], self._local.all_rates(place.engine)
+            beta = self._beta(place, rates, rates.values)
+            kept = self._promises.kept_from(place.engine, origin, at)
+            there = self._built(place, slots, beta, (), kept, None, at)
+        else:
+            known = self._nodes.engine(place)
+            if known is None:
+                raise KeyError(place)
+            state, heard_at = known
+            beta = self._beta(place, state, lambda: [one.rates for one in state.replicas])
+            kept = kept_from(origin or self._local.own, state.promises, at - heard_at)
+            there = self._built(place, state.slots, beta, state.frees_in_s, kept, heard_at, at)
+        if self._avoidance.is_in_trouble(place):
+            there.slots = min(there.slots, there.in_flight + 1)  # one at a time tries it
+        there.wait_s = max(there.wait_s, self._avoidance.held_back_s(place, at))
+        return there
+
+    # --- what begins and ends ---------------------------------------------------------------------------
+
+    def sent(self, running: Running) -> None:
+        """A request takes a slot."""
+        many = self._many.get(running.place)
+        if many is not None:
+            self._put_in(many, running, running.dispatched_at)
+
+    def begun(self, running: Running) -> None:
+        """Its prompt is read."""
+        many = self._many.get(running.place)
+        if many is not None and running.attempt in many.each:
+            _, left_s = many.each[running.attempt]
+            many.take_out(running.attempt)
+            many.put_in(running.attempt, 0.0, left_s)
+
+    def ended(self, running: Running) -> None:
+        """It gives its slot back."""
+        many = self._many.get(running.place)
+        if many is not None:
+            many.take_out(running.attempt)
+            if not many.each:
+                del self._many[running.place]
+
+    # --- what is left -----------------------------------------------------------------------------------
+
+    def _built(
+        self,
+        place: Place,
+        slots: int,
+        beta: float,
+        frees_in_s: Sequence[float],
+        kept_s: Sequence[float],
+        heard_at: float | None,
+        at: float,
+    ) -> Occupancy:
+        """``frees_in_s`` are of others, as their node expected them at ``heard_at``."""
+        count = self._running.count(place)
+        slowness = 1.0 + beta * max(count + len(frees_in_s) + len(kept_s) - 1, 0)
+        if count + len(frees_in_s) > FEW:
+            many = self._looked_at(place, frees_in_s, heard_at, slowness, at)
+            ends, reading = many.ends[:], many.reading[:]
+            for kept in kept_s:
+                insort(ends, max(kept / slowness, MIN_REMAINING_S))
+            return Occupancy.of_sorted(place, slots, beta, ends, reading)
+        self._many.pop(place, None)
+        if not count and not frees_in_s and not kept_s:
+            return Occupancy(place, slots, beta, 0)
+        age_s = 0.0 if heard_at is None else at - heard_at
+        left = [self._left(one, at) for one in self._running.at_place(place)]
+        works = [left_s for _, left_s in left]
+        works += [(seconds - age_s) / slowness for seconds in frees_in_s]
+        works += [seconds / slowness for seconds in kept_s]
+        return Occupancy.of(place, slots, beta, works, [one for one, _ in left if one > 0.0])
+
+    def _looked_at(
+        self, place: Place, frees_in_s: Sequence[float], heard_at: float | None, slowness: float, at: float
+    ) -> _Many:
+        many = self._many.get(place)
+        if many is not None and at < many.looked_at + LOOK_S and many.heard_at == heard_at:
+            return many
+        age_s = 0.0 if heard_at is None else at - heard_at
+        many = self._many[place] = _Many(at, heard_at)
+        for running in self._running.at_place(place):
+            self._put_in(many, running, at)
+        many.ends += [max((seconds - age_s) / slowness, MIN_REMAINING_S) for seconds in frees_in_s]
+        many.ends.sort()
+        return many
+
+    def _put_in(self, many: _Many, running: Running, at: float) -> None:
+        reading_s, left_s = self._left(running, at)
+        many.put_in(running.attempt, reading_s, max(left_s, MIN_REMAINING_S))
+
+    def _left(self, running: Running, at: float) -> tuple[float, float]:
+        return running.left_s(self._lengths(running), at)
+
+    def _lengths(self, running: Running) -> Lengths:
+        return self._local.costs.expected_lengths(running.request)
+
+    def _beta(self, place: Place, source: object, rates: Callable[[], Iterable[Rates]]) -> float:
+        """The largest of a place's models, looked for once as long as its rates are the same."""
+        known = self._betas.get(place)
+        if known is not None and known[0] is source:
+            return known[1]
+        if len(self._betas) >= MOST_PLACES:
+            self._betas.clear()
+        beta = max((one.beta for one in rates()), default=0.0)
+        self._betas[place] = source, beta
+        return beta
+
+
+class Occupancies(Mapping[Place, Occupancy]):
+    """The places at one moment. What a plan puts there is theirs alone."""
+
+    def __init__(self, table: SlotTable, at: float, origin: NodeId | None) -> None:
+        self._table = table
+        self._at = at
+        self._origin = origin
+        self._known: dict[Place, Occupancy] = {}
+
+    def __getitem__(self, place: Place) -> Occupancy:
+        found = self._known.get(place)
+        if found is None:
+            found = self._known[place] = self._table.occupancy(place, self._at, self._origin)
+        return found
+
+    def __iter__(self) -> Iterator[Place]:
+        return self._table.places()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
