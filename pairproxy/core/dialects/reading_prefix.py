@@ -78,12 +78,13 @@ def _written(fields: Fields, texts: Sequence[Text] | None = None) -> "_Writer":
             writer.add(bytes(fields[key]))
     for key in SYSTEM + LAST:
         value = fields.get(key)
-        if value is None or len(value) > JSON_BYTES or is_crowded(value):
+        known = texts if key == "messages" else None
+        if value is None or len(value) > JSON_BYTES or (known is None and is_crowded(value)):
             continue
         writer.add(_ITEM + key.encode() + _ITEM)
         writer.begin("system prompt" if key in SYSTEM else key)
-        if key == "messages" and texts is not None:
-            writer.write_texts(texts)
+        if known is not None:
+            writer.write_texts(known)
         else:
             writer.write({key: _decode(value)} if key in MEDIA else _decode(value), 0)
     return writer
