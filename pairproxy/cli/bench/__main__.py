@@ -59,6 +59,17 @@ def kept(as_json: Json = False) -> None:
     _show("History", kept_table(), as_json)
 
 
+@app.command()
+def soak(
+    requests: Annotated[int, typer.Option(min=40_000, help="How many are accounted for.")] = 1_000_000,
+    as_json: Json = False,
+) -> None:
+    """That nothing grows while a million requests are accounted for; about six minutes."""
+    from pairproxy.cli.bench.soak import soak_table
+
+    _show("Ledger, counts and history, soaked", soak_table(requests, _say), as_json)
+
+
 async def _schedule(seeds: range) -> tuple[list[Row], list[str]]:
     from pairproxy.cli.bench import decisions
     from pairproxy.cli.bench import schedule as cases
