@@ -52,7 +52,7 @@ static void heard_token(uint64_t sent_ns) {
 
 static void tell_error(const char *what, const char *more) {
   if (errors++ < ERRORS_TOLD)
-    fprintf(stderr, "%s%.200s\n", what, more);
+    fprintf(stderr, "%s%.600s\n", what, more);
 }
 
 static void watch(struct client *one, int change, uint32_t events) {

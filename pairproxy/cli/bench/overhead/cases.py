@@ -51,5 +51,5 @@ CASES = (
     Case("5MB", "bodies of 5 MB, 4 clients", 4, padding_bytes=5_000_000),
     Case("stalled", "64 clients that stop reading", 64, is_stream=True, is_stalled=True),
     Case("peer-1", "small JSON through a peer, one client", 1, is_through_peer=True),
-    Case("peer-paced-64", "64 such streams through a peer", 64, True, PACE_US, is_through_peer=True),
+    Case("peer-paced-16", "16 such streams through a peer", 16, True, PACE_US, is_through_peer=True),
 )

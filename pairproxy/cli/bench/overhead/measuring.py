@@ -14,11 +14,11 @@ from pairproxy.cli.bench.overhead.processes import OTHER_CORE, Child, pinned
 from pairproxy.cli.bench.overhead.targets import MODEL, OPENAI_PATH, Running
 
 WARM_UP_S = 0.7  # clients begin one after the other in it; not measured
-SETTLE_S = 0.3  # before each: what the last one left is put away
-STALLED_AFTER_S = 1.0  # after the warm-up no reply moves any more: from here on memory may not grow
+SETTLE_S = 0.3  # before each: connections that were left are closed
+STALLED_AFTER_S = 1.5  # after the warm-up no reply moves any more: from here on memory may not grow
 DRAIN_S = 6.0  # the load generator's own patience for replies that still run, and a second more
 NOTHING = Heard(1.0, 0, 0, 0, 0, 1, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)  # one error and nothing else
-TOLD_BYTES = 300  # of the first errors, for a line on the terminal
+TOLD_BYTES = 700  # of the first errors: the head of a refusal and its sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Meter:
         asking = asyncio.create_task(self._ask(case, running.port))
         grown_bytes = await self._growth(child) if case.is_stalled else None
         heard, told = await asking
+        await child.until_quiet()
         return Sample(heard, child.cpu_s() - cpu_s, child.peak_bytes(), grown_bytes, told)
 
     async def _growth(self, child: Child) -> int:

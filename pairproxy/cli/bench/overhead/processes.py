@@ -20,6 +20,11 @@ POLL_S = 0.1
 ASK_S = 10.0  # one answer while it starts
 STOP_S = 5.0  # after SIGTERM; then SIGKILL
 TOLD_BYTES = 400  # of a log, when its process failed
+LOOK_S = 0.3  # thirty clock ticks
+QUIET_PART = 0.1  # of a core: three ticks; an idle daemon takes less than one
+QUIET_S = (
+    15.0  # a router that is overrun works on for clients that are gone; then the next one has to bear it
+)
 RESET_PEAK = "5"  # what /proc/PID/clear_refs takes for it
 
 
@@ -39,6 +44,18 @@ class Child:
         times = [one.cpu_times() for one in self._tree()]
         parts = (each.user + each.system + each.children_user + each.children_system for each in times)
         return float(sum(parts))
+
+    async def until_quiet(self) -> None:
+        """Wait until it works no more: what it does after a reply is part of what that reply costs."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(QUIET_S):
+                before = self.cpu_s()
+                while True:
+                    await asyncio.sleep(LOOK_S)
+                    now = self.cpu_s()
+                    if now - before <= QUIET_PART * LOOK_S:
+                        return
+                    before = now
 
     def forget_peak(self) -> None:
         """Let the peak of memory begin anew."""

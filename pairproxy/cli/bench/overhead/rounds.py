@@ -15,7 +15,14 @@ from pairproxy.cli.bench.overhead.building import Programs, build
 from pairproxy.cli.bench.overhead.cases import Case
 from pairproxy.cli.bench.overhead.figures import Sample, Table, figures
 from pairproxy.cli.bench.overhead.measuring import SETTLE_S, WARM_UP_S, Meter
-from pairproxy.cli.bench.overhead.processes import OTHER_CORE, CannotStart, free_port, started, until_answers
+from pairproxy.cli.bench.overhead.processes import (
+    LOOK_S,
+    OTHER_CORE,
+    CannotStart,
+    free_port,
+    started,
+    until_answers,
+)
 from pairproxy.cli.bench.overhead.targets import OPENAI_PATH, READY_BODY, Place, Running, Target
 
 STARTING_S = 4.0  # of all targets, in each round: what the estimate adds
@@ -49,7 +56,7 @@ class Plan:
     def estimate_s(self) -> float:
         """How long it will take, installing not counted."""
         routers = sum(target.is_peer for target in self.targets)
-        each_s = self.seconds + WARM_UP_S + 2 * SETTLE_S
+        each_s = self.seconds + WARM_UP_S + 2 * SETTLE_S + LOOK_S
         return self.rounds * (STARTING_S + routers * STARTING_ROUTER_S + len(self.pairs()) * each_s)
 
 
