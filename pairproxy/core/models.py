@@ -97,7 +97,7 @@ class Rates:
 
     def share(self, concurrency: int) -> float:
         """The part of ``decode`` that each of ``concurrency`` running requests gets, in (0, 1]."""
-        return 1.0 / (1.0 + self.beta * (max(concurrency, 1) - 1))
+        return 1.0 / (1.0 + self.beta * (concurrency - 1)) if concurrency > 1 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
