@@ -10,6 +10,8 @@ from pairproxy.upstreams.incoming import Incoming
 
 Address = tuple[str, int]
 
+JOINED_BYTES = 8 * 1024  # a body up to this is copied behind its head: over TLS both are one record then
+
 
 def host_header(address: Address) -> bytes:
     """The Host header for an address: brackets around IPv6, no zone."""
@@ -62,10 +64,10 @@ class Connection(asyncio.Protocol):
         self._reply = reply
         self.requests += 1
         self.is_sent = body is not None
-        if body:
+        if body and len(body) > JOINED_BYTES:
             self._transport.writelines((head, body))
         else:
-            self._transport.write(head)
+            self._transport.write(head + body if body else head)
 
     def write(self, data: bytes) -> None:
         """Write more of the request's body."""

@@ -79,7 +79,7 @@ def test_a_body_that_cannot_be_sent_twice_goes_out_on_a_fresh_connection() -> No
 
 
 def test_a_connection_serves_a_bounded_number_of_requests() -> None:
-    """Servers that count to a hundred never cut one of ours."""
+    """As many as servers usually allow; who allows fewer says so in the last reply."""
     assert connections_used(raw(OK), exchanges=REQUESTS) == 1
     assert connections_used(raw(OK), exchanges=REQUESTS + 1) == 2
 
