@@ -9,10 +9,16 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Clock:
-    """When the last event was, and the one before it."""
+    """When the last event was, and the one before it, and how many there were."""
 
     at: float = 0.0
     before: float = 0.0
+    events: int = 0
+
+    def turn_to(self, at: float) -> None:
+        """An event happens."""
+        self.before, self.at = self.at, at
+        self.events += 1
 
 
 class Company:

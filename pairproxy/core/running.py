@@ -32,9 +32,10 @@ class Running:
     read_s: float | None = None  # of reading alone, as predicted, without what its place held
     replica: Replica | None = None  # what writes its reply
     held_blocks: int = 0  # of its prompt, by the index of the engine when it was sent (of this node's only)
+    sent_with: int = 0  # the number of the event that led to it
     company: Company | None = None  # while it holds its slot
-    sent_mark: Sequence[float] = ()  # of the seconds of its company, when it was sent ...
-    begun_mark: Sequence[float] = ()  # ... and at its first byte
+    sent_mark: Sequence[float] = ()  # of the seconds of its company, when it was sent
+    begun_mark: Sequence[float] = ()  # the same at its first byte
     read_mark: float = 0.0  # of those of reading, when it was sent
     has_read_s: float = 0.0  # reading_s, from its first byte on
 
@@ -48,9 +49,8 @@ class Running:
     @property
     def company_s(self) -> dict[int, float]:
         """Seconds since the first byte, by how many ran."""
-        if self.company is None or self.first_byte_at is None:
-            return {}
-        return self.company.seconds_since(self.begun_mark)
+        has_begun = self.first_byte_at is not None
+        return self.company.seconds_since(self.begun_mark) if self.company and has_begun else {}
 
     @property
     def all_s(self) -> dict[int, float]:
@@ -196,13 +196,11 @@ class RunningTable:
 
     def count(self, place: Place) -> int:
         """How many hold a slot of a place."""
-        there = self._there.get(place)
-        return 0 if there is None else len(there.members)
+        return len(there.members) if (there := self._there.get(place)) is not None else 0
 
     def at_place(self, place: Place) -> list[Running]:
         """What holds a slot of a place."""
-        there = self._there.get(place)
-        return [] if there is None else [*there.members.values()]
+        return [*there.members.values()] if (there := self._there.get(place)) is not None else []
 
     def at_node(self, node: NodeId) -> list[Running]:
         """What holds a slot of a node."""
@@ -229,7 +227,7 @@ class RunningTable:
         self._running[attempt] = running
         self._requests.setdefault(request.id, []).append(running)
         there = self._there.get(place) or self._first_at(place)
-        running.company = there.company
+        running.company, running.sent_with = there.company, self._clock.events
         running.sent_mark, running.read_mark = there.company.join()
         there.members[attempt] = running
         there.users[request.origin] = there.users.get(request.origin, 0) + 1
@@ -266,17 +264,14 @@ class RunningTable:
         if running is None:
             return
         place, request, there = running.place, running.request, self._there[running.place]
-        others = self._requests[request.id]
-        others.remove(running)
-        if not others:
+        self._requests[request.id].remove(running)
+        if not self._requests[request.id]:
             del self._requests[request.id]
         there.company.leave(is_reader=running.first_byte_at is None)
         running.company = None
         del there.members[attempt]
         self._is_heard(running)
-        left = there.users[request.origin] = there.users[request.origin] - 1
-        if not left:
-            self._let_go(there, request.origin)
+        self._let_go(there, running)
         self.pending.remove(place, request.model, request.prefix)
         for ended in self._tell_ended:
             ended(running)
@@ -286,9 +281,15 @@ class RunningTable:
         self._to_begin.pop(running.attempt, None)
         self._there[running.place].silent.pop(running.attempt, None)
 
-    def _let_go(self, there: _There, user: NodeId | None) -> None:
-        """The last attempt of a user of a place is over."""
+    def _let_go(self, there: _There, last: Running) -> None:
+        """An attempt of a user of a place is over; it may be the last."""
+        user = last.request.origin
+        there.users[user] -= 1
+        if there.users[user]:
+            return
         del there.users[user]
+        if user is None and last.sent_with + 1 >= self._clock.events:
+            return  # one of our own that was over with the next event: nobody saw it
         there.left.pop(user, None)
         there.left[user] = self._clock.before
         if len(there.left) > MOST_USERS:
@@ -296,4 +297,4 @@ class RunningTable:
 
     def count_time(self, at: float) -> None:
         """It is now ``at``; call it before any change. What ran is credited when that changes."""
-        self._clock.before, self._clock.at = self._clock.at, at
+        self._clock.turn_to(at)

@@ -5,7 +5,7 @@ for STARVING_S gets the next free slot before them, and then has to wait as long
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from pairproxy.core.documents import EngineReport, EngineState, StateDocument, Wanted
@@ -25,7 +25,7 @@ class Sharing:
         self._knows = knowledge
         self._book = knowledge.promises
         self._waited: dict[EngineId, dict[NodeId, float]] = {}  # who waited for such a one, and when
-        self._at = 0.0  # of the last event
+        self._users: dict[EngineId, set[NodeId]] = {}  # of each engine, at the last event
         self._is_alone = True
         self._is_wanted = False  # whether any peer says that it waits
         self._given: Counter[NodeId] = Counter()  # promises since its last document
@@ -59,12 +59,14 @@ class Sharing:
         Before the plan: what is taken back is then free for our own clients.
         """
         self.pressing, self._met = self._met, set()  # they do not know yet that they have to ask
-        self._at = at
         # Nobody to share with: so it is at most nodes at most events.
         self._is_alone = self._knows.nodes.is_empty and self._book.is_empty and not self._asking
         if self._is_alone:
             return
         self._book.lapse(at)
+        engines = {report.engine for report in self._knows.local.reports()}
+        engines.update(engine for engine, _ in self._asking)
+        self._users = {engine: self._users_of(engine, at) for engine in engines}
         self._is_wanted = any(document.wanted for document, _ in self._knows.nodes.documents(at))
         if not self._is_wanted and not self._book.has_any:
             return
@@ -79,13 +81,16 @@ class Sharing:
         """Promise what our own clients left."""
         if self._is_alone:
             return
-        told: set[tuple[EngineId, NodeId]] = set()
-        for report in self._knows.local.reports():
-            if self._is_wanted or self._book.has_any:
+        if self._is_wanted or self._book.has_any:
+            for report in self._knows.local.reports():
                 free = self._free(report)
                 self._promise(report, free, self._wishes(report, at) if free else [], at)
-            users = self._users(report.engine)
-            told |= {(report.engine, node) for node in users if self._asks(users, node, at)}
+        told = {
+            (engine, node)
+            for engine, users in self._users.items()
+            for node in users
+            if self._asks(engine, node, at)
+        }
         self.pressing |= {node for _, node in told - self._asking}
         self._asking = told
         self.pressing |= self._knows.asking.asked(at)
@@ -103,7 +108,7 @@ class Sharing:
             replace(
                 state,
                 promises=self._book.promises(state.engine, at),
-                asks=self._asks(self._users(state.engine), reader, at),
+                asks=self._asks(state.engine, reader, at),
             )
             for state in knows.local.states(knows.running, reader, at, told)
         )
@@ -115,16 +120,16 @@ class Sharing:
         waiting = knows.asking.wanted(knows.queue, reader, knows.local.costs.expected_output, at)
         return tuple(knows.rights.told(one, reader) for one in waiting if knows.may_know(reader, one.model))
 
-    def _asks(self, users: Set[NodeId], reader: NodeId, at: float) -> bool:
+    def _asks(self, engine: EngineId, reader: NodeId, at: float) -> bool:
         """Whether ``reader`` has to ask: not if it alone uses the engine, nor if we would not hear it."""
         age_s = self._knows.nodes.age(reader, at)
         if age_s is None or age_s >= self._knows.rules.stale_s:
             return False
-        return users != {reader}
+        return self._users.get(engine) != {reader}
 
-    def _users(self, engine: EngineId) -> set[NodeId]:
+    def _users_of(self, engine: EngineId, at: float) -> set[NodeId]:
         """Who used an engine of this node, or waited for such a one, in the last ALONE_S."""
-        own, at = self._knows.own, self._at
+        own = self._knows.own
         users = {who or own for who in self._knows.running.users(Place(own, engine), at, ALONE_S)}
         waited = self._waited.get(engine)
         if waited:
