@@ -38,6 +38,7 @@ UNREAD = frozenset({"cache_control"})
 _SHORT = BLOCK_BYTES - 2 * len("messages")  # as JSON: no block comes of it, for as text it is shorter
 OUTLINED_BLOCKS = 16  # a thousand tokens; what is lost of shorter prompts is not worth a word
 _START = bytes(8)
+_BLOCK = struct.Struct(f"{BLOCK_BYTES}s")
 _DEPTH = 6  # a text in a result of a tool in a message is at 5; what is deeper is written as JSON
 _FIELD, _ITEM = b"\x1f", b"\x1e"  # never in a text that a person writes
 _decode = msgspec.json.Decoder().decode
@@ -63,8 +64,8 @@ def chained(text: bytes) -> tuple[int, ...]:
     """The hashes of the full blocks of a text, first to last: BLAKE2b (RFC 7693) of 8 bytes."""
     count = min(len(text) // BLOCK_BYTES, BLOCKS_LIMIT)
     last, found = _START, []
-    for at in range(0, count * BLOCK_BYTES, BLOCK_BYTES):
-        last = blake2b(text[at : at + BLOCK_BYTES], digest_size=8, salt=last).digest()
+    for (block,) in _BLOCK.iter_unpack(text[: count * BLOCK_BYTES]):
+        last = blake2b(block, digest_size=8, salt=last).digest()
         found.append(last)
     return struct.unpack(f">{count}Q", b"".join(found))
 

@@ -58,7 +58,7 @@ def tie(dialect: Dialect, fields: Fields, prompt: Prompt, kind: str) -> str | No
                 return reason
     if prompt.is_crowded:
         return CROWDED
-    if "tools" in fields and any(_is_hosted(tool) for tool in _tools(fields["tools"])):
+    if "tools" in fields and any(map(_is_hosted, _types_of(fields["tools"]))):
         return OWN_TOOLS
     if prompt.is_elsewhere:
         return FETCHES
@@ -79,12 +79,12 @@ def _is_kept(dialect: Dialect, fields: Fields, kind: str) -> bool:
     return keeps and ("store" not in fields or bytes(fields["store"]) != b"false")
 
 
-def _tools(tools: msgspec.Raw) -> list[_Tool]:
-    """The tools of a request, without what is none."""
+def _types_of(tools: msgspec.Raw) -> set[bytes]:
+    """The types of the tools of a request, as JSON: few, however many tools there are."""
     try:
-        return _decode_tools(tools)
+        return {bytes(tool.type) for tool in _decode_tools(tools)}
     except msgspec.ValidationError:
-        return [tool for item in items_of(tools) if (tool := _tool(item)) is not None]
+        return {bytes(tool.type) for item in items_of(tools) if (tool := _tool(item)) is not None}
 
 
 def _tool(item: msgspec.Raw) -> _Tool | None:
@@ -94,5 +94,5 @@ def _tool(item: msgspec.Raw) -> _Tool | None:
         return None
 
 
-def _is_hosted(tool: _Tool) -> bool:
-    return bytes(tool.type).removeprefix(b'"').startswith(HOSTED)
+def _is_hosted(kind: bytes) -> bool:
+    return kind.removeprefix(b'"').startswith(HOSTED)
