@@ -19,13 +19,14 @@ from pairproxy.cli.bench.overhead.processes import what_is_missing
 from pairproxy.cli.bench.overhead.rounds import Plan, Step, measure
 from pairproxy.cli.bench.overhead.routers import ROUTERS
 from pairproxy.cli.bench.overhead.showing import print_document
-from pairproxy.cli.bench.overhead.targets import DIRECT, HAPROXY, NGINX, PLAIN, PLAIN_UVLOOP, Target
+from pairproxy.cli.bench.overhead.targets import DIRECT, HAPROXY, NGINX, PLAIN, PLAIN_UVLOOP
 from pairproxy.cli.ending import run_to_its_end
 from pairproxy.cli.options import Json
-from pairproxy.cli.printing import console
+from pairproxy.cli.printing import console, counted
 from pairproxy.config import cache_dir
 
 TARGETS = (DIRECT, NGINX, HAPROXY, PLAIN, PLAIN_UVLOOP, PAIRPROXY, PAIRED, *ROUTERS)
+MINUTES_FROM_S = 100.0  # below, seconds say more
 CANNOT = 2  # the exit status where nothing can be measured
 ROOT = Path(__file__).parents[4]
 
@@ -83,11 +84,10 @@ def _measured(plan: Plan) -> documents.Document:
     if missing := what_is_missing():
         _refuse(missing)
     _say(
-        f"About {plan.estimate_s / 60:.0f} minutes: {plan.rounds} rounds of {len(plan.pairs())} samples of "
-        f"{plan.seconds:g} s. Whatever else runs on this machine is measured with it."
+        f"About {_lasting(plan.estimate_s)}: {counted(plan.rounds, 'round')} of "
+        f"{counted(len(plan.pairs()), 'sample')} of {plan.seconds:g} s. "
+        "Whatever else runs on this machine is measured with it."
     )
-    for target in plan.targets:
-        _tell_missing(target)
     found = facts()
     try:
         with _progress(plan.rounds * len(plan.pairs())) as step:
@@ -99,12 +99,8 @@ def _measured(plan: Plan) -> documents.Document:
         for case, target in plan.pairs()
         if (target.name, case.name) in result.table
     ]
-    return documents.Document(found, plan.rounds, plan.seconds, result.skipped, entries)
-
-
-def _tell_missing(target: Target) -> None:
-    if target.missing:
-        _say(f"{target.name} is {target.missing}.")
+    abouts = {target.name: target.about for target in plan.targets}
+    return documents.Document(found, plan.rounds, plan.seconds, abouts, result.skipped, entries)
 
 
 @contextmanager
@@ -126,6 +122,10 @@ def _progress(count: int) -> Iterator[Step]:
             bar.update(task, completed=done, description=name)
 
         yield step
+
+
+def _lasting(seconds: float) -> str:
+    return f"{seconds:.0f} seconds" if seconds < MINUTES_FROM_S else f"{seconds / 60:.0f} minutes"
 
 
 def _say(line: str) -> None:

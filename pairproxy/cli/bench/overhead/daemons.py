@@ -108,4 +108,4 @@ def _is_up(home: Path) -> bool:
 
 
 PAIRPROXY = Target("pairproxy", "everything on", _alone)
-PAIRED = Target("pairproxy-peer", "to a paired daemon, mutual TLS", _with_peer, is_pair=True)
+PAIRED = Target("pairproxy-peer", "to a paired daemon on the other core", _with_peer, is_pair=True)

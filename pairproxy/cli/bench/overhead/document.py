@@ -18,11 +18,15 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Document(msgspec.Struct, frozen=True):
-    """All that was measured, where, and how. ``skipped``: targets without figures, and why."""
+    """All that was measured, where, and how.
+
+    ``abouts``: each target in words; ``skipped``: those without figures, and why.
+    """
 
     facts: dict[str, str | int | float]
     rounds: int
     seconds: float
+    abouts: dict[str, str]
     skipped: dict[str, str]
     entries: list[Entry]
 

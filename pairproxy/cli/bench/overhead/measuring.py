@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from pairproxy.cli.bench.overhead.building import Programs
 from pairproxy.cli.bench.overhead.cases import Case
@@ -38,9 +39,17 @@ class Meter:
         if child is None:
             heard, told = await self._ask(case, running.port)
             return Sample(heard, told=told)
+        asking = asyncio.create_task(self._ask(case, running.port))
+        try:
+            return await self._watched(case, child, asking)
+        except psutil.NoSuchProcess:
+            return Sample(NOTHING, told=f"it ended: {child.last_words()}")
+        finally:
+            asking.cancel()
+
+    async def _watched(self, case: Case, child: Child, asking: "asyncio.Task[tuple[Heard, str]]") -> Sample:
         child.forget_peak()
         cpu_s = child.cpu_s()
-        asking = asyncio.create_task(self._ask(case, running.port))
         grown_bytes = await self._growth(child) if case.is_stalled else None
         heard, told = await asking
         await child.until_quiet()

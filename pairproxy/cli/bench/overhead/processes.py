@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,9 +41,7 @@ class Child:
 
     def cpu_s(self) -> float:
         """Processor time so far, of all threads and children, of ended children too."""
-        times = [one.cpu_times() for one in self._tree()]
-        parts = (each.user + each.system + each.children_user + each.children_system for each in times)
-        return float(sum(parts))
+        return self._sum(_cpu_s)
 
     async def until_quiet(self) -> None:
         """Wait until it works no more: what it does after a reply is part of what that reply costs."""
@@ -59,24 +57,38 @@ class Child:
 
     def forget_peak(self) -> None:
         """Let the peak of memory begin anew."""
-        for one in self._tree():
-            Path(f"/proc/{one.pid}/clear_refs").write_text(RESET_PEAK)
+        self._sum(_forget_peak)
 
     def peak_bytes(self) -> int:
         """The most memory that was resident since forget_peak(), summed over its processes."""
-        return sum(_status_bytes(one.pid, "VmHWM") for one in self._tree())
+        return int(self._sum(lambda one: _status_bytes(one.pid, "VmHWM")))
 
     def resident_bytes(self) -> int:
         """Memory that is resident now."""
-        return sum(_status_bytes(one.pid, "VmRSS") for one in self._tree())
+        return int(self._sum(lambda one: _status_bytes(one.pid, "VmRSS")))
 
     def last_words(self) -> str:
         """The end of its log, in one line."""
         return " / ".join(self.log.read_text(errors="replace").strip()[-TOLD_BYTES:].splitlines())
 
-    def _tree(self) -> list[psutil.Process]:
+    def _sum(self, read: Callable[[psutil.Process], float]) -> float:
+        """Over all its processes; who ends meanwhile counts for nothing. Raises NoSuchProcess after itself."""
         root = psutil.Process(self.process.pid)
-        return [root, *root.children(recursive=True)]
+        total = read(root)
+        for one in root.children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
+                total += read(one)
+        return total
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system + times.children_user + times.children_system)
+
+
+def _forget_peak(process: psutil.Process) -> float:
+    Path(f"/proc/{process.pid}/clear_refs").write_text(RESET_PEAK)
+    return 0.0
 
 
 def _status_bytes(pid: int, field: str) -> int:

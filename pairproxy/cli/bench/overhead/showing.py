@@ -6,7 +6,7 @@ from pairproxy.cli.bench.overhead.cases import Case
 from pairproxy.cli.bench.overhead.document import Document
 from pairproxy.cli.bench.overhead.figures import Figures, ratio, value_of
 from pairproxy.cli.bench.overhead.gates import Gate, gates
-from pairproxy.cli.printing import console, show_table
+from pairproxy.cli.printing import console, counted, show_table
 
 NGINX, PLAIN = "nginx", "pass-through"  # what ratios are against
 PLAIN_COLUMNS = 130  # where there is no terminal, tables are not broken into blocks for one
@@ -67,10 +67,12 @@ def notes(document: Document) -> list[str]:
     """What stands below."""
     facts = document.facts
     machine = ", ".join(f"{name} {facts[name]}" for name in facts if name not in ("arguments", "cpu"))
+    abouts = "; ".join(f"{name}: {about}" for name, about in document.abouts.items())
     skipped = [f"{name}: SKIPPED, {why}" for name, why in document.skipped.items()]
     return [
-        f"Medians of {document.rounds} rounds in turn, {document.seconds:g} s each.",
+        f"Medians of {counted(document.rounds, 'round')} in turn, {document.seconds:g} s each.",
         "Targets on one core, upstream and load generator on the other.",
+        f"{abouts}.",
         f"{facts.get('cpu', '')}: {machine}.",
         *skipped,
     ]

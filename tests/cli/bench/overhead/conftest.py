@@ -38,4 +38,4 @@ def document() -> Document:
         for target, peak_mb in (("nginx", 20.0), ("pass-through", 40.0), ("pairproxy", 60.0))
     ]
     facts: dict[str, str | int | float] = {"cores": 2, "cpu": "a fast one", "kernel": "6.1"}
-    return Document(facts, 3, 2.0, {"haproxy": "not on PATH"}, entries)
+    return Document(facts, 3, 2.0, {"nginx": "unbuffered"}, {"haproxy": "not on PATH"}, entries)

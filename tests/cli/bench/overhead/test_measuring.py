@@ -1,4 +1,5 @@
 import asyncio
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from pairproxy.cli.bench.overhead.building import Programs
 from pairproxy.cli.bench.overhead.cases import CASES, Case
 from pairproxy.cli.bench.overhead.figures import Sample
 from pairproxy.cli.bench.overhead.measuring import Meter
-from pairproxy.cli.bench.overhead.processes import free_port, what_is_missing
+from pairproxy.cli.bench.overhead.processes import PROXY_CORE, free_port, started, what_is_missing
 from pairproxy.cli.bench.overhead.rounds import upstream
 from pairproxy.cli.bench.overhead.targets import DIRECT, PLAIN, Place, Running, Target
 from pairproxy.config import cache_dir
@@ -61,3 +62,17 @@ def test_a_target_that_is_gone_is_an_error_and_no_end(programs: Programs, tmp_pa
 
     sample = asyncio.run(run())
     assert (sample.heard.errors, sample.told) == (1, "connect: Connection refused")
+
+
+@pytest.mark.slow
+def test_a_target_that_ends_meanwhile_is_told_with_its_last_words(programs: Programs, tmp_path: Path) -> None:
+    """And asked no more."""
+
+    async def run() -> Sample:
+        async with upstream(programs, tmp_path) as port:
+            log, script = tmp_path / "log", "import time; time.sleep(0.5); print('out of memory')"
+            async with started(PROXY_CORE, [sys.executable, "-c", script], log) as child:
+                meter = Meter(programs, port, tmp_path, 1.0)
+                return await meter.sample(Case("one", "", 1), Running(port, child))
+
+    assert asyncio.run(run()).told == "it ended: out of memory"

@@ -27,6 +27,7 @@ def test_a_table_has_a_row_for_each_target(document: Document) -> None:
 def test_what_was_left_out_is_told(document: Document) -> None:
     """And the machine."""
     told = "\n".join(notes(document))
+    assert "nginx: unbuffered." in told
     assert "haproxy: SKIPPED, not on PATH" in told
     assert "a fast one: cores 2, kernel 6.1." in told
 
