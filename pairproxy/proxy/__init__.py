@@ -15,8 +15,13 @@
       `- key_gate      the one place where a key is looked for, compared and taken out of a request
     all of them
       |- listening     binding ports, and saying who has one that is taken
-      |- server        aiohttp's server as a port of ours needs it
-      |- connection    one of its connections; what is no HTTP is answered without a word of it
+      |- server        a listening port; who may come in, and how it ends
+      |- connection    one of its connections: a request at a time, each answered by a task of its own
+      |- inflow        what comes on it, cut into heads and bodies
+      |- head          a head, read by one strict grammar
+      |- content       a body as it comes
+      |- request       what handlers are given
+      |- faults        what is said where a request cannot be answered at all
       |- room          who has a place, and who gives way
       |- form          what has to be true of a request before anybody looks at its content
       |- lines         an answer that tells step by step how something goes

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from aiohttp import StreamReader, web
+from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import BadRequest, BodyTooLarge, BodyTooSlow, ExpectationFailed
 from pairproxy.proxy.connection import CONTINUE
+from pairproxy.proxy.content import Content
+from pairproxy.proxy.request import content_of
 
 
 def say_continue(request: web.BaseRequest) -> None:
@@ -30,12 +32,17 @@ async def read_body(request: web.BaseRequest, limits: Limits) -> bytes:
     declared = request.content_length
     if declared is not None and declared > limits.body_bytes:
         raise _too_large(limits)
+    whole = content_of(request).whole()
+    if whole is not None:  # it came with the head, as small ones do
+        if len(whole) > limits.body_bytes:
+            raise _too_large(limits)
+        return whole
     began_at = asyncio.get_running_loop().time()
     parts: list[bytes] = []
     size = 0
     try:
         async with asyncio.timeout_at(began_at + limits.body_time_s(declared or 0)) as deadline:
-            async for part in _parts(request.content):
+            async for part in _parts(content_of(request)):
                 size += len(part)
                 if declared is None:
                     deadline.reschedule(began_at + limits.body_time_s(size))
@@ -52,7 +59,7 @@ async def stream_body(request: web.BaseRequest, limits: Limits) -> AsyncIterator
 
     Raises BadRequest (broken framing), BodyTooSlow when nothing comes for ``body_deadline_s``.
     """
-    parts = _parts(request.content)
+    parts = _parts(content_of(request))
     while True:
         try:
             async with asyncio.timeout(limits.body_deadline_s):
@@ -70,11 +77,11 @@ async def once(body: bytes) -> AsyncIterator[bytes]:
         yield body
 
 
-async def _parts(content: StreamReader) -> AsyncIterator[bytes]:
+async def _parts(content: Content) -> AsyncIterator[bytes]:
     try:
         async for part in content.iter_any():
             yield part
-    except (web.RequestPayloadError, ValueError):
+    except web.RequestPayloadError:
         raise BadRequest("The request body is not framed as its headers say.") from None
 
 

@@ -1,39 +1,39 @@
-"""One connection to a port of ours: aiohttp's, with what it would say and quote itself taken over.
+"""One connection to a port of ours: requests in, one after the other, each answered by a task of its own.
 
-A client may end its side of it and still get the answer; what is no HTTP and what is a fault are answered
-without a word of the request.
+::
+
+    no request -- a whole head --> request (body still coming?) -- answered --> no request, or closed
+                                      `- answered before its body ended --> read away for a moment, so that
+                                         the client sees the answer
+
+What comes behind a request waits for its answer. A client may end its side of the connection and still get
+the answer; one that leaves cancels its request. What is no HTTP and what is a fault are answered without a
+word of the request.
 """
 
 import asyncio
-import logging
 import socket
-import traceback
-from http import HTTPStatus
-from typing import Any
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol, cast
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
+from aiohttp.base_protocol import BaseProtocol
+
+from pairproxy.proxy.faults import last_words
+from pairproxy.proxy.head import Malformed
+from pairproxy.proxy.inflow import Inflow
+from pairproxy.proxy.request import Request
 
 LEFT_S = 0.2  # between looks at a client that ended its side: an engine has to stop within 1 s
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_NO_HTTP = b'{"error":"This is not a request as HTTP/1.1 wants it. Correct what sends it."}'
-_FAULT = b'{"error":"pairproxy failed; its log says where."}'
-
-_log = logging.getLogger(__name__)
-
-
-def log_fault(error: Exception) -> None:
-    """Say where pairproxy failed; never the error's text, which may hold a prompt."""
-    steps = traceback.extract_tb(error.__traceback__)
-    where = " < ".join(f"{step.name}:{step.lineno}" for step in reversed(steps))
-    _log.error("a fault of pairproxy: %s in %s. Please report it.", type(error).__name__, where)
 
 
 class Written(web.StreamResponse):
-    """Tells aiohttp that the reply is on the wire already, and whether the connection may be used again."""
+    """What a handler returns when the reply is on the wire already."""
 
-    def __init__(self, is_keep_alive: bool) -> None:
-        super().__init__()
+    def __init__(self, is_keep_alive: bool) -> None:  # aiohttp's own makes what nobody asks of this one
         self._is_kept = is_keep_alive
 
     @property
@@ -49,28 +49,181 @@ class Written(web.StreamResponse):
         """Nothing is left to send."""
 
 
-class Connection(web.RequestHandler):
-    """A connection whose client may end its side of it and still get the answer, as ``nc -N`` does.
+class Registry(Protocol):
+    """Who knows the connections of a port."""
 
-    A client that left ends its side too. If no reply begins within a moment, an interim one is sent, which
-    clients of HTTP/1.1 have to skip: what is gone answers it with a reset.
-    """
+    def came(self, connection: "Connection", transport: asyncio.BaseTransport) -> None:
+        """One is open."""
 
-    __slots__ = ("_has_ended", "_waits_for_half_closed", "is_answering", "shown")
+    def went(self, connection: "Connection") -> None:
+        """It is lost."""
 
-    def __init__(self, manager: web.Server, waits_for_half_closed: bool, **settings: Any) -> None:
-        super().__init__(manager, **settings)
-        self._waits_for_half_closed = waits_for_half_closed
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the connections of a port have in common."""
+
+    answer: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+    head_bytes: int
+    idle_s: float  # for a request to come, and for its head to be whole
+    lingering_s: float  # for the rest of a body that is not wanted any more
+    waits_for_half_closed: bool
+
+
+class Connection(BaseProtocol):
+    """A connection and the request that it has; aiohttp's base is what aiohttp's writer needs of one."""
+
+    __slots__ = (
+        "_has_ended",
+        "_idle_since",
+        "_inflow",
+        "_is_last",
+        "_lingering",
+        "_registry",
+        "_request",
+        "_request_count",
+        "_terms",
+        "_timer",
+        "is_answering",
+        "remote",
+        "shown",
+        "task",
+    )
+
+    def __init__(self, terms: Terms, registry: Registry, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._terms = terms
+        self._registry = registry
+        self._inflow = Inflow(terms.head_bytes)
+        self._request: Request | None = None
+        self._request_count = 0
+        self.task: asyncio.Task[None] | None = None
+        """Answers the request under way."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._lingering: asyncio.TimerHandle | None = None
+        self._idle_since = 0.0  # loop time
+        self._is_last = False  # no other request is taken
         self._has_ended = False
+        self.remote: str | None = None
+        """The client's address."""
         self.is_answering = False
         """Whether bytes of a reply were written past aiohttp, and no other request came since."""
         self.shown = ""
         """By which key its last request was let in (key_port); "": by none."""
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        caller = transport.get_extra_info("peername")
+        self.remote = str(caller[0]) if caller else None
+        self._idle_since = self._loop.time()
+        self._timer = self._loop.call_later(self._terms.idle_s, self._end_if_idle)
+        self._registry.came(self, transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """A client that leaves cancels its request."""
+        self._registry.went(self)
+        super().connection_lost(exc)
+        self._is_last = True
+        for timer in (self._timer, self._lingering):
+            if timer is not None:
+                timer.cancel()
+        if self._request is not None:
+            self._request.content.fail(ConnectionResetError("the client left"))
+            self._request = None
+        if self.task is not None:
+            self.task.cancel()
+            self.task = None  # one that had not begun ends without a word
+
     def data_received(self, data: bytes) -> None:
-        """Take in bytes; aiohttp itself would let the reader of a body whose framing broke wait for ever."""
-        super().data_received(data)
-        self.fail_broken_body()
+        """Take in bytes: of a body that is coming, or of a head."""
+        inflow = self._inflow
+        inflow.feed(data)
+        if self._request is None:
+            self._take_request()
+        elif self.task is None and not inflow.is_in_body:  # it was answered before its body ended
+            self._rest()
+        elif inflow.is_full:
+            self.hold(True)
+
+    def _take_request(self) -> None:
+        if self._is_last:
+            return
+        try:
+            found = self._inflow.next(self.hold)
+        except Malformed as error:
+            self._is_last = True
+            self._say(last_words(error.status))
+            self.end()
+            return
+        if found is not None:
+            self._request_count += 1
+            self.is_answering = False
+            request = self._request = Request(*found, self)
+            self.task = self._loop.create_task(self._answer(request), name="request")
+
+    def hold(self, is_held: bool) -> None:
+        """Read no more, or go on with it."""
+        transport = self.transport
+        if transport is not None and not transport.is_closing() and is_held != self._reading_paused:
+            self._reading_paused = is_held
+            (transport.pause_reading if is_held else transport.resume_reading)()
+
+    async def _answer(self, request: Request) -> None:
+        is_kept = False
+        try:
+            response = await self._terms.answer(request)
+            if type(response) is not Written:  # one of aiohttp's, for it to send
+                await response.prepare(request)
+                await response.write_eof()
+            is_kept = bool(response.keep_alive)
+        except ConnectionError:
+            pass  # the client left, or was put out
+        except Exception:  # noqa: BLE001 the port has told of it
+            if not self.is_answering and not request.has_answer:
+                self._say(last_words(500))
+        finally:
+            self.task = None
+            self._is_last = self._is_last or not is_kept
+            self._end_request()
+
+    def _end_request(self) -> None:
+        """The request was answered; the rest of its body is read away, so that its client sees the answer."""
+        is_open = self.transport is not None and not self.transport.is_closing()
+        if self._inflow.is_broken:
+            self._is_last = True
+        elif self._inflow.is_in_body and is_open and self._request is not None:
+            self._request.content.drop()
+            self._lingering = self._loop.call_later(self._terms.lingering_s, self.end)
+            return
+        self._rest()
+
+    def _rest(self) -> None:
+        """Nothing is under way: close, or wait for another request."""
+        self._request = None
+        if self._lingering is not None:
+            self._lingering.cancel()
+            self._lingering = None
+        if self._is_last:
+            self.end()
+            return
+        self._idle_since = self._loop.time()
+        self._take_request()
+        if self._reading_paused and not self._inflow.is_full:
+            self.hold(False)
+
+    def _end_if_idle(self) -> None:
+        idle_s = self._terms.idle_s
+        now = self._loop.time()
+        due_at = idle_s + (self._idle_since if self._request is None else now)
+        if due_at <= now:
+            self.end()
+        else:
+            self._timer = self._loop.call_at(due_at, self._end_if_idle)
+
+    def _say(self, words: bytes) -> None:
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.write(words)
 
     def hand_over(self) -> tuple[asyncio.Transport | None, bytes, bool]:
         """Give the connection away to what it was upgraded to; connection_lost is to be passed back here.
@@ -78,92 +231,69 @@ class Connection(web.RequestHandler):
         Returns (transport, None if the client left; what it sent after its request; whether that was all).
         """
         self.is_answering = True
-        early, self._message_tail = self._message_tail, b""
-        return self.transport, early, self._has_ended
+        return self.transport, self._inflow.rest(), self._has_ended
 
     def part(self) -> None:
-        """End after what is under way; one that brought no request yet may bring it, for a client is waiting.
+        """End after what is under way; one that brought no request yet may bring it: a client is waiting."""
+        if self._request_count:
+            self.close_after()
 
-        aiohttp's own close() leaves an idle connection open and reads no more from it.
-        """
-        if self._request_count and not self._has_request and not self.is_answering:
-            self.force_close()
-        elif self._request_count:
-            self.close()
+    def close_after(self) -> None:
+        """End when the request under way is answered, now if there is none."""
+        self._is_last = True
+        if self._request is None:
+            self.end()
+
+    def end(self) -> None:
+        """Close as soon as the client took what was written."""
+        if self.transport is not None:
+            self.transport.close()
+
+    def break_off(self) -> None:
+        """End it whatever is under way."""
+        if self.task is not None:
+            self.task.cancel()
+        self.end()
 
     def give_way(self) -> bool:
         """Close at once if nothing is under way; False: a request is, or a reply is not on the wire yet."""
         transport = self.transport
-        if transport is None or self._has_request or transport.get_write_buffer_size():
+        if transport is None or self._request is not None or transport.get_write_buffer_size():
             return False
-        self.force_close()
         transport.abort()  # TLS would keep the descriptor until the other side has said goodbye as well
         return True
 
-    def fail_broken_body(self) -> None:
-        """Tell the reader of a body that it will never be whole."""
-        request = self._current_request
-        # Behind a body that is under way there can be no other request: it is aiohttp's note of an error.
-        if request is not None and self._messages and not request.content.is_eof():
-            request.content.set_exception(web.RequestPayloadError("broken framing"))
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """Answer what is no HTTP, and a fault, without quoting anything."""
-        if self.is_answering or request.writer.output_size > 0:
-            raise ConnectionError("a reply is under way")
-        body = _NO_HTTP if status < 500 else _FAULT
-        head = [
-            # Of a head that cannot be read aiohttp thinks that it is HTTP/1.0, and it would name itself.
-            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
-            "Content-Type: application/json; charset=utf-8",
-            f"Content-Length: {len(body)}",
-            "Connection: close",
-        ]
-        if self.transport is not None and not self.transport.is_closing():
-            self.transport.write("\r\n".join(head).encode() + b"\r\n\r\n" + body)
-        return Written(is_keep_alive=False)
-
-    def eof_received(self) -> bool | None:  # type: ignore[override]  # what asyncio.Protocol says
+    def eof_received(self) -> bool | None:
         """Keep the connection for the reply under way if a whole request came before its end."""
-        if self.transport is None or not self._waits_for_half_closed:
+        if self.transport is None or not self._terms.waits_for_half_closed:
             return None
-        if not self._has_request or self.is_answering or self._is_cut():
+        if self._request is None or self.is_answering or self._inflow.is_in_body:
             return None
         if not self._has_ended:  # uvloop says it twice
             self._has_ended = True
-            self.close()  # after this reply
+            self._is_last = True  # after this reply
             self._loop.call_later(LEFT_S, self._look, True)
         return True
 
-    @property
-    def _has_request(self) -> bool:
-        """Whether a request came whose answer has not ended.
-
-        Between reading one and beginning with it aiohttp knows of none for a turn of the loop (Python 3.11),
-        neither in its messages nor as the current one; but then it does not wait for one either.
-        """
-        return self._request_count > 0 and (self._waiter is None or self._waiter.done())
-
-    def _is_cut(self) -> bool:
-        """Whether the request is known to be shorter than it said."""
-        return self._current_request is not None and not self._current_request.content.is_eof()
-
     def _look(self, may_ask: bool) -> None:
-        """See whether the client left; once, if there is no other way, by asking."""
-        transport, request = self.transport, self._current_request
+        """See whether the client left; once, if there is no other way, by asking.
+
+        One that left ends its side, too. If no reply begins within a moment, an interim one is sent, which
+        clients of HTTP/1.1 have to skip: what is gone answers it with a reset.
+        """
+        transport, request = self.transport, self._request
         if transport is None or transport.is_closing():
             return
-        sock = transport.get_extra_info("socket")
-        if self._is_cut() or sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+        sock = cast(socket.socket, transport.get_extra_info("socket"))
+        if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             transport.abort()
             return
         is_asking = may_ask and not self.is_answering and request is not None and request.version >= (1, 1)
         if is_asking:
             transport.write(CONTINUE)
         self._loop.call_later(LEFT_S, self._look, may_ask and not is_asking)
+
+
+def connection_of(request: web.BaseRequest) -> Connection:
+    """The connection that a request came on."""
+    return cast(Connection, request.protocol)

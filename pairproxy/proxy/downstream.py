@@ -19,7 +19,8 @@ from pairproxy.core.dialects.failures import error_body, final_line
 from pairproxy.core.errors import NotAllowed, PairproxyError, QueueFull, RequestError
 from pairproxy.core.models import Dialect
 from pairproxy.proxy import cors, headers
-from pairproxy.proxy.connection import Connection, Written, log_fault
+from pairproxy.proxy.connection import Written, connection_of
+from pairproxy.proxy.faults import log_fault
 from pairproxy.upstreams import Head, Reply
 
 OPENINGS = 64  # heads as clients got them that are remembered, as many as heads themselves (upstreams.head)
@@ -184,8 +185,7 @@ class Downstream:
 
     def _begin(self) -> None:
         self._is_begun = True
-        if isinstance(self._request.protocol, Connection):
-            self._request.protocol.is_answering = True
+        connection_of(self._request).is_answering = True
 
     def _break_off(self, dialect: Dialect, error: PairproxyError) -> None:
         """End a reply that lost its node: without its terminator, so that no client takes it for whole."""

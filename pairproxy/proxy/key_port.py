@@ -12,7 +12,7 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 import msgspec
-from aiohttp import StreamReader, web
+from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.catalogue import listing_at, model_name, shown_model
@@ -32,12 +32,13 @@ from pairproxy.dispatcher import Dispatcher
 from pairproxy.proxy.body import read_body, say_continue
 from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.client_port import ClientPort
-from pairproxy.proxy.connection import Connection
+from pairproxy.proxy.connection import connection_of
 from pairproxy.proxy.downstream import JSON, Downstream
 from pairproxy.proxy.form import check_form
 from pairproxy.proxy.forward import Route
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.key_gate import KeyGate, shown_in, without_keys
+from pairproxy.proxy.request import with_body, with_headers
 from pairproxy.proxy.tunnel import is_websocket
 from pairproxy.proxy.unloading import Unloading
 from pairproxy.security.client_keys import ClientKey
@@ -88,7 +89,7 @@ class KeyPort(ClientPort):
         """Abort what is open for these keys, whatever is under way there."""
         hashes = {key.hash for key in gone}
         for connection in self._server.connections:
-            if isinstance(connection, Connection) and connection.shown in hashes and connection.transport:
+            if connection.shown in hashes and connection.transport:
                 connection.transport.abort()
         for one in hashes:
             self._slots.pop(one, None)
@@ -117,12 +118,10 @@ class KeyPort(ClientPort):
         fields = request.headers
         if "Origin" in fields or fields.get("Sec-Fetch-Site", "none") != "none":
             raise BeyondItsKey("Web pages may not use this port: they could not keep the key to themselves.")
-        connection = request.protocol
-        if isinstance(connection, Connection):
-            connection.shown = ""
+        connection = connection_of(request)
+        connection.shown = ""
         key = self._keys.admit(shown_in(fields.items()), request.remote or "")
-        if isinstance(connection, Connection):
-            connection.shown = key.hash
+        connection.shown = key.hash
         return key
 
     def _without_keys(self, request: web.BaseRequest, key: ClientKey) -> web.BaseRequest:
@@ -132,7 +131,7 @@ class KeyPort(ClientPort):
         except PairproxyError:  # there is none; peers are told another Host anyway
             host = "localhost"
         try:
-            asked = request.clone(headers=without_keys(request.headers, host))
+            asked = with_headers(request, without_keys(request.headers, host))
         except UnicodeError:
             raise BadRequest("A header is not UTF-8.") from None
         asked[_KEY] = key
@@ -179,11 +178,7 @@ class KeyPort(ClientPort):
         body = await read_body(request, self._limits_of_questions)
         if not _may_use(key, shown_model(body)):
             raise ModelNotFound(_NO_MODEL)
-        again = request.clone()
-        again._payload = StreamReader(request.protocol, 2 * QUESTION_BYTES)  # aiohttp has no other way
-        again._payload.feed_data(body)
-        again._payload.feed_eof()
-        return again
+        return with_body(request, body)
 
     def _asked(self, request: web.BaseRequest, body: bytes) -> Request:
         key = request[_KEY]

@@ -1,13 +1,11 @@
-"""aiohttp's server with the settings that a port of ours needs; both ports are made here."""
+"""A listening port and its connections: every port of ours is one."""
 
 import asyncio
-import logging
 import socket
 import ssl
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
@@ -16,7 +14,8 @@ from pairproxy.config import Limits
 from pairproxy.core.errors import QueueFull
 from pairproxy.crowds import gives_way
 from pairproxy.descriptors import LAST, SHORT, Descriptors
-from pairproxy.proxy.connection import Connection, log_fault
+from pairproxy.proxy.connection import Connection, Terms, connection_of
+from pairproxy.proxy.faults import log_fault
 from pairproxy.proxy.room import Room
 from pairproxy.security.tls import peer_certificate
 
@@ -24,50 +23,37 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 HANDSHAKE_S = 5.0  # LAN handshakes take milliseconds; asyncio's 60 s would let strangers hold sockets
 IDLE_S = 75.0  # a client's idle connection; also the deadline for the head of its next request
-SHUTDOWN_S = 0.1  # for cancelled handlers to end; to aiohttp 0 means for ever
+SHUTDOWN_S = 0.1  # for the refused to be told
 LINGERING_S = 2.0  # reading away the rest of a refused body, so that the client sees the answer
-AT_ONCE_S = 0.001  # aiohttp takes 0 for "wait for ever"
 ACCEPT_AGAIN_S = 0.1  # after accept() failed
 HANDLERS_END_S = 1.0  # a cancelled handler has nothing to wait for
 
-_silent = logging.getLogger("pairproxy.http")
-_silent.disabled = True  # aiohttp quotes request bytes in its messages, and those may hold a prompt
 
+class _Server:
+    """Makes the connections of a port, and knows those that are open."""
 
-class _Request(web.BaseRequest):
-    """A request to whose reply aiohttp adds no ``Server``: nobody needs to know what to attack."""
-
-    async def _prepare_hook(self, response: web.StreamResponse) -> None:
-        response.headers.popall("Server", None)
-
-
-class _Server(web.Server):
-    """Makes our kind of connection and request, and gives the connection a place."""
-
-    def __init__(self, handler: Handler, room: Room, **settings: Any) -> None:
-        super().__init__(  # a client that leaves cancels its handler
-            handler, handler_cancellation=True, request_factory=self._request
-        )
+    def __init__(self, terms: Terms, room: Room) -> None:
+        self._terms = terms
         self._room = room
-        self._settings = settings
+        self._open: dict[Connection, None] = {}  # oldest first
 
-    def __call__(self) -> web.RequestHandler:
-        return Connection(self, loop=self._loop, **self._settings)
+    @property
+    def connections(self) -> list[Connection]:
+        """Those that are open."""
+        return list(self._open)
 
-    def _request(
-        self, head: Any, body: Any, connection: Any, writer: Any, task: "asyncio.Task[None]"
-    ) -> web.BaseRequest:
-        return _Request(head, body, connection, writer, task, self._loop)
+    def __call__(self) -> Connection:
+        return Connection(self._terms, self, asyncio.get_running_loop())
 
-    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        super().connection_made(handler, transport)
-        if isinstance(handler, Connection):
-            self._room.enter(handler, peer_certificate(transport))
+    def came(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
+        """It needs a place."""
+        self._open[connection] = None
+        self._room.enter(connection, peer_certificate(transport))
 
-    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
-        if isinstance(handler, Connection):
-            self._room.leave(handler)
-        super().connection_lost(handler, exc)
+    def went(self, connection: Connection) -> None:
+        """It is lost."""
+        self._open.pop(connection, None)
+        self._room.leave(connection)
 
 
 class Port:
@@ -93,23 +79,11 @@ class Port:
         self._kept = kept
         self._descriptors = Descriptors()
         self._room = Room(most or limits.connections, lambda: self._descriptors.free() < SHORT)
-        self._most_head = limits.header_bytes
         self._handling = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._server = _Server(
-            self._handle_one,
-            self._room,
-            waits_for_half_closed=waits_for_half_closed,
-            access_log=None,
-            logger=_silent,
-            auto_decompress=False,
-            keepalive_timeout=IDLE_S,
-            lingering_time=LINGERING_S,
-            max_line_size=limits.header_bytes,
-            max_field_size=limits.header_bytes,
-            max_headers=128,
-        )
+        terms = Terms(self._handle_one, limits.header_bytes, IDLE_S, LINGERING_S, waits_for_half_closed)
+        self._server = _Server(terms, self._room)
         self._listening: list[asyncio.Task[None]] = []
         self._sockets: list[socket.socket] = []
         self._most_handshakes = limits.unauthenticated_connections
@@ -149,14 +123,12 @@ class Port:
                 sock.shutdown(socket.SHUT_RDWR)
         await asyncio.gather(*listening, return_exceptions=True)
         self._is_parted = True
-        for connection in tuple(self._server.connections):
-            if isinstance(connection, Connection):
-                connection.part()
+        for connection in self._server.connections:
+            connection.part()
 
     def refuse_a_crowd(self, request: web.BaseRequest) -> None:
         """Raise QueueFull where this connection is one too many, or descriptors are left to others only."""
-        connection = request.protocol
-        if isinstance(connection, Connection) and self._room.is_crowded(connection):
+        if self._room.is_crowded(connection_of(request)):
             raise QueueFull("Too many connections are open; try again in a moment.", retry_after_s=1)
         if self._descriptors.free() < self._kept:
             raise QueueFull("This machine has too many files open; try again in a moment.", retry_after_s=1)
@@ -166,8 +138,14 @@ class Port:
         self.close()
         for one in self._beginnings:
             one.cancel()
-        await self._server.shutdown(max(grace_s, AT_ONCE_S))
-        with suppress(TimeoutError):  # aiohttp cancels its handlers and does not look back
+        for connection in self._server.connections:
+            connection.close_after()
+        tasks = [task for connection in self._server.connections if (task := connection.task) is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=grace_s)
+        for connection in self._server.connections:
+            connection.break_off()
+        with suppress(TimeoutError):
             async with asyncio.timeout(HANDLERS_END_S):
                 await self._idle.wait()
 
@@ -222,15 +200,11 @@ class Port:
             raise
 
     async def _handle_one(self, request: web.BaseRequest) -> web.StreamResponse:
-        connection = request.protocol
+        connection = connection_of(request)
+        self._room.work(connection)
         self._handling += 1
         self._idle.clear()
         try:
-            if isinstance(connection, Connection):
-                self._room.work(connection)
-                connection.fail_broken_body()
-                if _head_bytes(request) > self._most_head:  # aiohttp's limit is for each of 128 lines
-                    return connection.handle_error(request, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
             return await self._handler(request)
         except ConnectionError:
             raise  # the client left
@@ -238,18 +212,12 @@ class Port:
             log_fault(error)
             raise
         finally:
-            if isinstance(connection, Connection):
-                connection.is_answering = False
-                self._room.rest(connection)
-                if self._is_parted:
-                    connection.part()
+            self._room.rest(connection)
+            if self._is_parted:
+                connection.part()
             self._handling -= 1
             if not self._handling:
                 self._idle.set()
-
-
-def _head_bytes(request: web.BaseRequest) -> int:
-    return len(request.raw_path) + sum(len(name) + len(value) for name, value in request.raw_headers)
 
 
 async def accepted(sock: socket.socket) -> tuple[socket.socket, Any]:

@@ -1,12 +1,14 @@
 """A connection to a port: ended on one side, and faults told without a word of the request."""
 
 import asyncio
+import gc
 import logging
 from collections.abc import Callable
 
 import pytest
 from aiohttp import web
 
+from pairproxy.proxy import server
 from pairproxy.proxy.connection import Connection
 from tests.support.fake_engine import eventually
 from tests.support.node import node_before
@@ -69,7 +71,7 @@ def test_only_ports_that_say_so_wait_for_the_half_closed() -> None:
 
 
 def test_a_fault_is_told_without_its_text(caplog: pytest.LogCaptureFixture) -> None:
-    """Where a handler leaves the answer to aiohttp, a fault is 500 in JSON, and the log says where it was."""
+    """Where a handler leaves the answer to its port, a fault is 500 in JSON; the log says where it was."""
 
     async def main() -> None:
         async def fails(_: web.BaseRequest) -> web.StreamResponse:
@@ -137,3 +139,101 @@ def test_a_request_that_came_is_answered_whenever_its_connection_is_to_end(
     for turns in range(8):
         for earlier in (0, 1):
             run_async(main(turns, earlier))
+
+
+async def at_once(_: web.BaseRequest) -> web.StreamResponse:
+    """An answer that waits for no body."""
+    return web.Response(text="hello")
+
+
+def test_the_rest_of_a_body_is_read_away_and_the_next_request_answered() -> None:
+    """Who answered before the body ended did not want it; its end is where the next request begins."""
+
+    async def main() -> None:
+        port, number = await open_port(at_once)
+        sent = request("POST / HTTP/1.1", b"x" * 1_000_000)
+        async with await RawClient.open(number) as client:
+            for _ in range(2):
+                await client.send(sent[:1000])
+                assert (await client.reply()).body == b"hello"
+                await client.send(sent[1000:])
+            assert (await client.ask(request(TAGS, None))).body == b"hello"
+        await port.stop()
+
+    run_async(main())
+
+
+def test_the_rest_of_a_body_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may never come."""
+    monkeypatch.setattr(server, "LINGERING_S", 0.05)
+
+    async def main() -> None:
+        port, number = await open_port(at_once)
+        async with await RawClient.open(number) as client:
+            await client.send(request("POST / HTTP/1.1", b"x" * 1000)[:-1])
+            assert (await client.reply()).body == b"hello"
+            (connection,) = port._server.connections
+            assert not connection.give_way(), "its client may not have read the answer"
+            assert await client.end() == b""
+        await port.stop()
+
+    run_async(main())
+
+
+def test_what_comes_behind_a_request_is_held_back_until_its_answer() -> None:
+    """Somebody who sends without end fills no memory, and everything is answered in the end."""
+
+    async def main() -> None:
+        async def slow(incoming: web.BaseRequest) -> web.StreamResponse:
+            await may_end.wait()
+            return await hello(incoming)
+
+        may_end = asyncio.Event()
+        port, number = await open_port(slow)
+        one = request(TAGS, None, "X: " + "x" * 50_000)
+        async with await RawClient.open(number) as client:
+            client.writer.write(one * 400)
+            await eventually(lambda: port.connections == 1 and port._server.connections[0]._reading_paused)
+            (connection,) = port._server.connections
+            assert len(connection._inflow._behind) < 10 * len(one)
+            may_end.set()
+            for _ in range(400):
+                assert (await client.reply()).body == b"hello"
+        await port.stop()
+
+    run_async(main())
+
+
+def open_now() -> int:
+    """Connections in memory."""
+    return sum(type(one) is Connection for one in gc.get_objects())
+
+
+def test_a_client_that_leaves_cancels_its_request_also_while_its_body_comes() -> None:
+    """Nothing of it stays in memory then, without a collection of cycles."""
+
+    async def main() -> None:
+        async def reads(incoming: web.BaseRequest) -> web.StreamResponse:
+            try:
+                async for _ in incoming.content.iter_any():
+                    is_begun.set()
+            finally:
+                ended.set()
+            raise AssertionError
+
+        is_begun, ended = asyncio.Event(), asyncio.Event()
+        port, number = await open_port(reads)
+        async with await RawClient.open(number) as client:
+            await client.send(request("POST / HTTP/1.1", b"xx")[:-1])
+            await is_begun.wait()
+            assert open_now() == 1
+        await ended.wait()
+        await eventually(lambda: open_now() == 0)
+        await port.stop()
+
+    gc.collect()
+    gc.disable()
+    try:
+        run_async(main())
+    finally:
+        gc.enable()
