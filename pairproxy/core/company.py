@@ -1,10 +1,18 @@
-"""How many ran at one place for how long: counted when that changes, and read as what lies between two marks.
+"""How many ran at one place for how long, and for whom.
 
-So an event costs the same however many run.
+It is counted when that changes, and read as what lies between two marks: so an event costs the same however
+many run.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from pairproxy.core.models import NodeId
+
+MOST_USERS = 256  # of one place that are remembered after they left; more nodes are not paired with one
+
+User = NodeId | None
+"""The node whose request it is; None: a client of this one."""
 
 
 @dataclass(slots=True)
@@ -14,11 +22,6 @@ class Clock:
     at: float = 0.0
     before: float = 0.0
     events: int = 0
-
-    def turn_to(self, at: float) -> None:
-        """An event happens."""
-        self.before, self.at = self.at, at
-        self.events += 1
 
 
 class Company:
@@ -42,11 +45,11 @@ class Company:
         self._readers += 1
         return self._seconds[:], self._reading_s
 
-    def begin(self) -> Sequence[float]:
-        """One that read begins to write. The mark of now."""
+    def begin(self, mark: float) -> tuple[Sequence[float], float]:
+        """One that read begins to write. The mark of now, and its seconds of reading since its own mark."""
         self._count_time()
         self._readers -= 1
-        return self._seconds[:]
+        return self._seconds[:], self._reading_s - mark
 
     def leave(self, *, is_reader: bool) -> None:
         """One less runs."""
@@ -86,3 +89,38 @@ class Company:
         self._latest[company] = None
         if self._readers:
             self._reading_s += passed / self._readers
+
+
+class Users:
+    """Who has attempts at one place, or had."""
+
+    __slots__ = ("_clock", "_counts", "_left")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._counts: dict[User, int] = {}
+        self._left: dict[User, float] = {}  # who has none any more, and since when
+
+    def join(self, user: User) -> None:
+        """An attempt of a user begins."""
+        self._counts[user] = self._counts.get(user, 0) + 1
+
+    def leave(self, user: User, sent_with: int) -> None:
+        """An attempt of a user is over, which began with the event of this number.
+
+        One of our own that was over with the next event was seen by nobody.
+        """
+        count = self._counts[user] - 1
+        if count:
+            self._counts[user] = count
+            return
+        del self._counts[user]
+        if user is not None or sent_with + 1 < self._clock.events:
+            self._left.pop(user, None)
+            self._left[user] = self._clock.before
+            if len(self._left) > MOST_USERS:
+                del self._left[next(iter(self._left))]
+
+    def recent(self, at: float, within_s: float) -> set[User]:
+        """Who has any at ``at``, or had ``within_s`` before."""
+        return {*self._counts, *(user for user, last in self._left.items() if at - last < within_s)}

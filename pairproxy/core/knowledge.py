@@ -53,6 +53,8 @@ class Knowledge:
         self.discipline = Discipline()
         self.served: dict[RequestId, Waiting] = {}  # dispatched, not over
         self.is_draining = False
+        self.is_alone = True
+        """Whether there is one place at most: what runs can be done nowhere else."""
 
     def follow(self, rules: Rules) -> None:
         """Go by other rules from now on; what runs goes on, what waits is planned by them."""
@@ -71,10 +73,9 @@ class Knowledge:
             return replace(request, local_only=True)
         return request
 
-    @property
-    def is_alone(self) -> bool:
-        """Whether there is one place at most: what runs can be done nowhere else."""
-        return self.nodes.is_empty and len(self.local.slots()) < 2
+    def count_places(self) -> None:
+        """Engines or nodes may have come or gone."""
+        self.is_alone = self.nodes.is_empty and len(self.local.slots()) < 2
 
     def slots_left(self, peer: NodeId) -> int | None:
         """How many slots of this node a peer may take beside those it holds; None: any number."""

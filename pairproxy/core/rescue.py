@@ -90,14 +90,13 @@ class Rescue:
         """Take back the straggler for which it is worth most, if there is one; call it after the plan."""
         self._next = None
         knows = self._knows
-        if len(knows.queue):
+        is_waiting = len(knows.queue) > 0
+        if is_waiting:
             for waiting in knows.queue:
                 if knows.let_go_back(waiting, at):
                     self._next = at + LOOK_S
-            self._idle.clear()
-            return []
         stragglers = []
-        if not knows.is_alone and self._may_move() and not self._is_under_way():
+        if not is_waiting and not knows.is_alone and self._may_move() and not self._is_under_way():
             stragglers = [one for one in knows.running.to_begin() if self._may_be_moved(one, at)]
         if not stragglers:
             self._idle.clear()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pairproxy.core.company import Clock, Company
+from pairproxy.core.company import Clock, Company, User, Users
 from pairproxy.core.lengths import Lengths
 from pairproxy.core.models import AttemptId, NodeId, Place, Rates, Replica, Request, RequestId, Usage
 from pairproxy.core.prefixes import Pending
@@ -12,7 +12,6 @@ from pairproxy.core.timing import Timing
 IN_LUMPS = 12  # records: a stream of fewer was held back by its engine, as the call of a tool is
 LATE_TIMES = 3.0  # one reply in twenty is three times as long as the mean (log-normal of spread 1)
 MOST_USED = 1024  # places where nothing runs that are remembered; a cluster has tens
-MOST_USERS = 256  # of one place, the same; more nodes are not paired with one
 
 
 @dataclass(slots=True, eq=False)
@@ -150,10 +149,9 @@ class _There:
     """What holds slots of one place."""
 
     company: Company
+    users: Users
     members: dict[AttemptId, Running] = field(default_factory=dict)
     silent: dict[AttemptId, Running] = field(default_factory=dict)  # streams of own clients, to begin yet
-    users: dict[NodeId | None, int] = field(default_factory=dict)  # how many of the members are whose
-    left: dict[NodeId | None, float] = field(default_factory=dict)  # users without any, and since when
 
 
 class RunningTable:
@@ -214,12 +212,10 @@ class RunningTable:
         """Streams of own clients that are to begin yet, of each place where any are; the oldest first."""
         return (there.silent.values() for there in self._there.values() if there.silent)
 
-    def users(self, place: Place, at: float, within_s: float) -> set[NodeId | None]:
+    def users(self, place: Place, at: float, within_s: float) -> set[User]:
         """Who holds a slot of a place, or did ``within_s`` before ``at``; None: this node's own clients."""
         there = self._there.get(place)
-        if there is None:
-            return set()
-        return {*there.users, *(who for who, last in there.left.items() if at - last < within_s)}
+        return set() if there is None else there.users.recent(at, within_s)
 
     def add(self, running: Running) -> None:
         """An attempt takes its slot."""
@@ -230,7 +226,7 @@ class RunningTable:
         running.company, running.sent_with = there.company, self._clock.events
         running.sent_mark, running.read_mark = there.company.join()
         there.members[attempt] = running
-        there.users[request.origin] = there.users.get(request.origin, 0) + 1
+        there.users.join(request.origin)
         if request.origin is None:
             self._to_begin[attempt] = running
             if request.is_streaming:
@@ -242,14 +238,13 @@ class RunningTable:
     def _first_at(self, place: Place) -> _There:
         if len(self._there) >= MOST_USED:
             self._there = {place: there for place, there in self._there.items() if there.members}
-        there = self._there[place] = _There(Company(self._clock))
+        there = self._there[place] = _There(Company(self._clock), Users(self._clock))
         return there
 
     def begin(self, running: Running, at: float) -> None:
         """The first byte of a reply is here."""
         if running.company is not None and running.first_byte_at is None:
-            running.has_read_s = running.reading_s
-            running.begun_mark = running.company.begin()
+            running.begun_mark, running.has_read_s = running.company.begin(running.read_mark)
             self._is_heard(running)
         running.first_byte_at = at
 
@@ -264,14 +259,15 @@ class RunningTable:
         if running is None:
             return
         place, request, there = running.place, running.request, self._there[running.place]
-        self._requests[request.id].remove(running)
-        if not self._requests[request.id]:
+        if len(others := self._requests[request.id]) > 1:
+            others.remove(running)
+        else:
             del self._requests[request.id]
         there.company.leave(is_reader=running.first_byte_at is None)
         running.company = None
         del there.members[attempt]
         self._is_heard(running)
-        self._let_go(there, running)
+        there.users.leave(request.origin, running.sent_with)
         self.pending.remove(place, request.model, request.prefix)
         for ended in self._tell_ended:
             ended(running)
@@ -281,20 +277,8 @@ class RunningTable:
         self._to_begin.pop(running.attempt, None)
         self._there[running.place].silent.pop(running.attempt, None)
 
-    def _let_go(self, there: _There, last: Running) -> None:
-        """An attempt of a user of a place is over; it may be the last."""
-        user = last.request.origin
-        there.users[user] -= 1
-        if there.users[user]:
-            return
-        del there.users[user]
-        if user is None and last.sent_with + 1 >= self._clock.events:
-            return  # one of our own that was over with the next event: nobody saw it
-        there.left.pop(user, None)
-        there.left[user] = self._clock.before
-        if len(there.left) > MOST_USERS:
-            del there.left[next(iter(there.left))]
-
     def count_time(self, at: float) -> None:
         """It is now ``at``; call it before any change. What ran is credited when that changes."""
-        self._clock.turn_to(at)
+        clock = self._clock
+        clock.before, clock.at = clock.at, at
+        clock.events += 1

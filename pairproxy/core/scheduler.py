@@ -231,6 +231,7 @@ class Scheduler:
             case NodeForgotten(_, node):
                 self._lose(node, commands)
                 self.nodes.forget(node)
+        self._knows.count_places()
 
     def _arrive(self, event: RequestArrived, commands: list[Command]) -> None:
         if event.request.origin is None:

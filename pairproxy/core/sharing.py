@@ -30,12 +30,16 @@ class Sharing:
         self._is_wanted = False  # whether any peer says that it waits
         self._given: Counter[NodeId] = Counter()  # promises since its last document
         self._asking: set[tuple[EngineId, NodeId]] = set()  # readers that were told to ask
+        self._wanting: set[NodeId] = set()  # whose last document said that something waits there
         self._met: set[NodeId] = set()  # who was heard for the first time, in the last event
         self.pressing: set[NodeId] = set()  # who should hear of the last event at once
 
     def hear(self, document: StateDocument, at: float, *, is_new: bool, is_new_life: bool) -> None:
         """A peer told what it waits for."""
         self._given.pop(document.node, None)
+        self._wanting.discard(document.node)
+        if document.wanted:
+            self._wanting.add(document.node)
         if is_new:
             self._met.add(document.node)
         if is_new_life:
@@ -58,16 +62,20 @@ class Sharing:
 
         Before the plan: what is taken back is then free for our own clients.
         """
-        self.pressing, self._met = self._met, set()  # they do not know yet that they have to ask
+        if self.pressing or self._met:
+            self.pressing, self._met = self._met, set()  # they do not know yet that they have to ask
         # Nobody to share with: so it is at most nodes at most events.
         self._is_alone = self._knows.nodes.is_empty and self._book.is_empty and not self._asking
         if self._is_alone:
             return
-        self._book.lapse(at)
+        if not self._book.is_empty:
+            self._book.lapse(at)
         engines = {report.engine for report in self._knows.local.reports()}
         engines.update(engine for engine, _ in self._asking)
         self._users = {engine: self._users_of(engine, at) for engine in engines}
-        self._is_wanted = any(document.wanted for document, _ in self._knows.nodes.documents(at))
+        if self._wanting:
+            self._wanting &= {document.node for document, _ in self._knows.nodes.documents(at)}
+        self._is_wanted = len(self._wanting) > 0
         if not self._is_wanted and not self._book.has_any:
             return
         for report in self._knows.local.reports():
@@ -91,7 +99,7 @@ class Sharing:
             for node in users
             if self._asks(engine, node, at)
         }
-        self.pressing |= {node for _, node in told - self._asking}
+        self.pressing.update(node for _, node in told - self._asking)
         self._asking = told
         self.pressing |= self._knows.asking.asked(at)
         self.pressing.discard(self._knows.own)

@@ -51,10 +51,9 @@ class Silence:
         """A reply began or ended; call it before the attempt is forgotten."""
         running = self._knows.running.get(attempt)
         if running is not None:
-            self._signs.pop(running.place, None)
             self._signs[running.place] = at
             if len(self._signs) > MOST_PLACES:
-                del self._signs[next(iter(self._signs))]
+                del self._signs[min(self._signs, key=self._signs.__getitem__)]
 
     def quiet_s(self, request: Request, pick: Candidate, rates: Rates) -> float:
         """Seconds of silence in the middle of a stream after which it does not go on any more."""
@@ -70,7 +69,8 @@ class Silence:
         knows = self._knows
         if knows.is_alone or knows.is_draining:
             return []  # there is no other place, or nothing is sent to it any more
-        self._given_up = {attempt for attempt in self._given_up if self._is_silent(attempt)}
+        if self._given_up:
+            self._given_up = {attempt for attempt in self._given_up if self._is_silent(attempt)}
         overdue, soonest_s = [], min(knows.rules.gone_s, knows.rules.stuck_s)
         for silent in knows.running.silent():
             for one in silent:

@@ -17,7 +17,7 @@ def test_seconds_are_those_between_two_marks_by_how_many_ran() -> None:
     company.leave(is_reader=True)
     clock.at = 7.5
     assert company.seconds_since(mark) == {2: 2.5, 1: 4.0}
-    begun = company.begin()
+    begun, _ = company.begin(0.0)
     assert company.seconds_since(begun) == {}
     clock.at = 8.0
     assert company.seconds_since(begun) == {1: 0.5}
@@ -44,7 +44,7 @@ def test_reading_is_shared_by_those_that_read() -> None:
     _, second = company.join()
     clock.at = 3.0
     assert (company.reading_since(first), company.reading_since(second)) == (2.0, 1.0)
-    company.begin()
+    assert company.begin(first)[1] == 2.0
     clock.at = 4.0
     assert company.reading_since(second) == 2.0
     company.leave(is_reader=True)
