@@ -23,7 +23,7 @@ from pairproxy.core.accounting.works import Places, able, slots_of
 from pairproxy.core.models import NodeId, RequestId
 from pairproxy.core.whatif.recording import Recording
 
-LIMIT_MARKS = 16_384  # requests, of which the ledger holds a fourth; about 200 bytes each
+LIMIT_MARKS = 6_144  # requests, of which the ledger holds 4,096; about 280 bytes each
 QUIET_S = (
     10.0  # since a run grew: twice the pause after which another one begins, so it has most likely ended
 )

@@ -1,6 +1,10 @@
+import pytest
 import typer
 
 from pairproxy.cli.commands import app
+from tests.support.command import pairproxy
+
+HEAVY = ("aiohttp", "asyncio", "cryptography", "pairproxy.daemon", "prometheus", "sqlite3", "zeroconf")
 
 
 def test_every_command_says_what_it_does() -> None:
@@ -10,3 +14,13 @@ def test_every_command_says_what_it_does() -> None:
     for name, command in root.commands.items():
         assert command.help, name
         assert all("\n" not in one for one in command.help.split("\n\n")), name
+
+
+@pytest.mark.parametrize("asked", ["--help", "--version"])
+def test_what_needs_no_daemon_is_told_in_a_moment(asked: str) -> None:
+    """Nothing of network, cryptography or a daemon is imported for it, as Python itself tells."""
+    done = pairproxy(asked, flags=("-X", "importtime"))
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "|" in line}
+    assert done.returncode == 0
+    assert "pairproxy.cli.commands" in imported
+    assert not {name for name in imported if name.startswith(HEAVY)}

@@ -34,7 +34,7 @@ FLUSH = 1000  # requests between two looks of history: a fourth of what may wait
 KEEP_BYTES = (
     16 * 1024 * 1024
 )  # of history.db: reached in the first percent, so that all the rest is at the limit
-WARM = 30_000  # requests, after which nothing may grow: the largest table holds 16,384 (keeping.py)
+WARM = 30_000  # requests, after which nothing may grow: the largest table holds 16,384 (history.pending)
 GROWN_MB = 4.0  # that may be added after it: what the allocator keeps in pieces, not what a leak would be
 MB = 1024 * 1024
 _SELF = NodeId("S" * 52)
