@@ -55,11 +55,11 @@ class Costs:
         *,
         kind: str = "",
         is_cold: bool = False,
-    ) -> None:
-        """Take in one finished request on an engine of a kind (Speed.learn)."""
-        self._speed(engine, model).learn(usage, timing, PRIORS.get(kind, _UNKNOWN), is_cold=is_cold)
+    ) -> float | None:
+        """Take in one finished request on an engine of a kind; returns how fast it was (Speed.learn)."""
         self.changes += 1
         self.lessons += 1
+        return self._speed(engine, model).learn(usage, timing, PRIORS.get(kind, _UNKNOWN), is_cold=is_cold)
 
     def calibrate(self, engine: EngineId, model: ModelName, usage: Usage, company: int) -> None:
         """Take in the sums of ``company`` equal requests with nothing beside them (Speed.calibrate)."""
@@ -80,13 +80,6 @@ class Costs:
         """Whether a reply that ended now says more than the last ones did (Speed.may_learn)."""
         speed = self._speeds.get((engine, model))
         return speed is None or speed.may_learn(at)
-
-    def slowness(
-        self, engine: EngineId, model: ModelName, usage: Usage, timing: Timing, kind: str
-    ) -> float | None:
-        """How fast a reply was over what is usual there (Speed.slowness); ask before it is learned."""
-        speed = self._speeds.get((engine, model))
-        return None if speed is None else speed.slowness(usage, timing, PRIORS.get(kind, _UNKNOWN))
 
     def learn_output(self, request: Request, tokens: int) -> None:
         """Take in the length of one reply to a client, wherever it was made; zero says nothing."""

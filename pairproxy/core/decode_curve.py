@@ -88,17 +88,20 @@ class DecodeCurve:
         )
         return CurveFacts(levels, usual, errors, self.replies)
 
-    def learn(self, tokens: int, company_s: Mapping[int, float], prior: Rates) -> None:
+    def learn(self, tokens: int, company_s: Mapping[int, float], prior: Rates) -> float | None:
         """Take in a reply of ``tokens`` that decoded for ``company_s[c]`` seconds while c ran.
 
-        Seconds must be positive in all. ``prior`` is that of the kind of engine.
+        Seconds must be positive in all. ``prior`` is that of the kind of engine. Returns its rate over the
+        usual one; None: nothing was usual yet.
         """
-        seen = _rates(tokens, company_s)
+        seen, part = _rates(tokens, company_s), None
         if self.replies == 0:
             self._levels, self._usual = seen[:], seen[:]
         else:
+            scores = self._scores(prior.beta)
+            part = self._part(seen, scores)
             wrong = [one - level for one, level in zip(seen, self._levels, strict=True)]
-            best = _best(self._scores(prior.beta))
+            best = _best(scores)
             excess = wrong[best] - min(max(wrong[best], -MOST_STEP), MOST_STEP)
             if excess:
                 wrong = [one - excess for one in wrong]
@@ -111,6 +114,7 @@ class DecodeCurve:
             ]
             self._levels = [level + near * one for level, one in zip(levels, wrong, strict=True)]
         self.replies += 1
+        return part
 
     def calibrate(self, tokens: float, seconds: float, company: int) -> None:
         """Take in a measurement: each of ``company`` equal requests decoded ``tokens`` in ``seconds``.
@@ -150,16 +154,13 @@ class DecodeCurve:
             level += abs(aside) * (self._levels[beside] - level)
         return math.exp(level), beta
 
-    def slowness(self, tokens: int, company_s: Mapping[int, float], prior: Rates) -> float | None:
+    def _part(self, seen: Sequence[float], scores: Sequence[float]) -> float:
         """A reply's rate over the usual one, as the kindest beta that is not ruled out sees it.
 
-        So a beta that is not known yet is not taken for a slow machine. None: nothing is usual yet.
+        So a beta that is not known yet is not taken for a slow machine.
         """
-        if self.replies == 0:
-            return None
-        scores = self._scores(prior.beta)
         bound = min(scores) + RULED_OUT
-        rates = zip(_rates(tokens, company_s), self._usual, scores, strict=True)
+        rates = zip(seen, self._usual, scores, strict=True)
         return math.exp(max(one - usual for one, usual, score in rates if score <= bound))
 
     def _judge(

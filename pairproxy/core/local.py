@@ -95,11 +95,10 @@ class LocalEngines:
         is_cold = self._is_cold(running) or has_loaded
         if not self.costs.may_learn(engine, model, at):
             return
-        report, timing = self._reports.get(engine), running.timing(usage)
-        part = self.costs.slowness(engine, model, usage, timing, report.kind if report else "")
+        timing = running.timing(usage)
+        part = self.learn(engine, model, usage, timing, is_cold=is_cold)
         if part is not None:
             self.foreign.saw(engine, part, sum(timing.decoding(usage.decode_s).values()), at)
-        self.learn(engine, model, usage, timing, is_cold=is_cold)
 
     def _is_cold(self, running: Running) -> bool:
         """Whether its engine cannot have had any of its prompt, though it does not say so.
@@ -121,11 +120,11 @@ class LocalEngines:
 
     def learn(
         self, engine: EngineId, model: ModelName, usage: Usage, timing: Timing, *, is_cold: bool = False
-    ) -> None:
-        """Let the speed of a model on an engine be known (Costs.learn)."""
+    ) -> float | None:
+        """Let the speed of a model on an engine be known; returns how fast it was (Costs.learn)."""
         report = self._reports.get(engine)
         kind = report.kind if report else ""
-        self.costs.learn(engine, model, usage, timing, kind=kind, is_cold=is_cold)
+        return self.costs.learn(engine, model, usage, timing, kind=kind, is_cold=is_cold)
 
     def measured(self, engine: EngineId, model: ModelName, usage: Usage, company: int = 1) -> None:
         """Take in a calibration. Alone it read its whole prompt anew, even if the engine does not say so."""

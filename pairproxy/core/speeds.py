@@ -119,30 +119,20 @@ class Speed:
         self._lessons += 1
         return self._lessons <= LESSONS_PER_S
 
-    def slowness(self, usage: Usage, timing: Timing, prior: Rates) -> float | None:
-        """How fast a reply decoded over how fast replies like it usually do; None: that cannot be told."""
-        company_s = timing.decoding(usage.decode_s)
-        prompt = usage.prompt_tokens or 0
-        is_odd = self.prompts.is_measured and prompt > USUAL_PROMPT_TIMES * self.prompts.value(0.0)
-        if self.decode.replies < PROVEN_REPLIES or is_odd or not company_s:
-            return None
-        if (usage.output_tokens or 0) < FULL_TOKENS:
-            return None
-        return self.decode.slowness(usage.output_tokens or 0, company_s, prior)
-
     def calibrate(self, usage: Usage, company: int) -> None:
         """Take in the sums of ``company`` equal requests that decoded at once, with nothing beside them."""
         if usage.output_tokens and usage.decode_s:
             self._rates = None
             self.decode.calibrate(usage.output_tokens / company, usage.decode_s / company, company)
 
-    def learn(self, usage: Usage, timing: Timing, prior: Rates, *, is_cold: bool) -> None:
+    def learn(self, usage: Usage, timing: Timing, prior: Rates, *, is_cold: bool) -> float | None:
         """Take in one finished request. ``is_cold``: nothing of its prompt can have been cached.
 
         A reply that does not say how much of its prompt was cached, and was not cold, cannot make the engine
-        faster.
+        faster. Returns how fast it decoded over how fast replies like it usually do; None: that cannot be told.
         """
         self._rates = None
+        is_odd = self._is_long(usage) or self.decode.replies < PROVEN_REPLIES
         if usage.prompt_tokens:
             self.prompts.learn(usage.prompt_tokens, USUAL_PROMPT_WEIGHT)
         uncached = (usage.prompt_tokens or 0) - (usage.cached_tokens or 0)
@@ -156,8 +146,15 @@ class Speed:
                 self.prefill.lower(value, weight, prior.prefill)
             else:
                 self.prefill.prove(value, weight, is_enough=uncached >= PROOF_TOKENS)
-        tokens, company_s = usage.output_tokens or 0, timing.decoding(usage.decode_s)
-        if tokens >= MIN_DECODE_TOKENS and company_s:
-            self.decode.learn(tokens, company_s, prior)
         if usage.load_s is not None and usage.load_s > MIN_LOAD_S:
             self.load.learn(usage.load_s)
+        tokens, company_s = usage.output_tokens or 0, timing.decoding(usage.decode_s)
+        if tokens < MIN_DECODE_TOKENS or not company_s:
+            return None
+        part = self.decode.learn(tokens, company_s, prior)
+        return None if is_odd or tokens < FULL_TOKENS else part
+
+    def _is_long(self, usage: Usage) -> bool:
+        """Whether its prompt is longer than usual, and its reply slower for that."""
+        longest = USUAL_PROMPT_TIMES * self.prompts.value(0.0)
+        return self.prompts.is_measured and (usage.prompt_tokens or 0) > longest

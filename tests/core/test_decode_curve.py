@@ -37,7 +37,7 @@ def served(
 def test_nothing_learned_is_the_prior() -> None:
     """Both numbers are the kind's."""
     assert DecodeCurve().rates(PRIOR) == (30.0, 0.15)
-    assert DecodeCurve().slowness(100, {1: 1.0}, PRIOR) is None
+    assert DecodeCurve().learn(100, {1: 1.0}, PRIOR) is None
 
 
 def test_the_first_reply_says_how_fast_and_nothing_of_company() -> None:
@@ -117,12 +117,12 @@ def test_a_curve_that_is_not_known_yet_is_not_taken_for_a_slow_machine() -> None
     curve = DecodeCurve()
     for _ in range(20):
         curve.learn(140, {1: 2.0}, PRIOR)
-    slowness = curve.slowness(round(70 * 2 / (1 + 0.4 * 3)), {4: 2.0}, PRIOR)
+    slowness = curve.learn(round(70 * 2 / (1 + 0.4 * 3)), {4: 2.0}, PRIOR)
     assert slowness is not None
     assert slowness > 0.6
     served(curve, beta=0.4, replies=60)
-    usual = curve.slowness(round(70 * 2 / (1 + 0.4 * 3)), {4: 2.0}, PRIOR)
-    half = curve.slowness(round(35 * 2 / (1 + 0.4 * 3)), {4: 2.0}, PRIOR)
+    usual = curve.learn(round(70 * 2 / (1 + 0.4 * 3)), {4: 2.0}, PRIOR)
+    half = curve.learn(round(35 * 2 / (1 + 0.4 * 3)), {4: 2.0}, PRIOR)
     assert usual is not None
     assert half is not None
     assert usual > 0.85
