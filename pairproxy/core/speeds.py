@@ -129,7 +129,7 @@ class Speed:
         """Take in one finished request. ``is_cold``: nothing of its prompt can have been cached.
 
         A reply that does not say how much of its prompt was cached, and was not cold, cannot make the engine
-        faster. Returns how fast it decoded over how fast replies like it usually do; None: that cannot be told.
+        faster. Returns how fast it decoded over how fast replies like it usually do; None: nobody can tell.
         """
         self._rates = None
         is_odd = self._is_long(usage) or self.decode.replies < PROVEN_REPLIES
