@@ -14,7 +14,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, get_args
 
 from pairproxy.attempt import Attempt, Written
 from pairproxy.clock import Clock
@@ -51,7 +51,7 @@ class Dispatcher:
         self._clock = clock
         self._settle = settle
         self._spawn = spawn
-        self._listeners: list[Listener] = []
+        self._listeners: dict[type[Event], list[Listener]] = {kind: [] for kind in get_args(Event)}
         self._waiting: dict[RequestId, Attempts] = {}
         self._attempts: dict[AttemptId, Attempt] = {}
         self._broken_off: dict[RequestId, BreakOff] = {}  # dispatched, but its coroutine did not yet run
@@ -74,9 +74,13 @@ class Dispatcher:
         running = self._attempts.get(attempt)
         return None if running is None else running.written
 
-    def listen(self, listener: Listener) -> None:
-        """Let ``listener`` hear every event from now on, with the commands it led to."""
-        self._listeners.append(listener)
+    def listen(self, listener: Listener, *kinds: type[Event]) -> None:
+        """Let ``listener`` hear every event of these kinds from now on, with the commands it led to.
+
+        None named: of all kinds. A request is three events: who wants none of those should say so.
+        """
+        for kind in kinds or self._listeners:
+            self._listeners[kind].append(listener)
 
     def tell(self, event: Event) -> None:
         """Report what happened; its consequences are performed before this returns."""
@@ -84,7 +88,7 @@ class Dispatcher:
         for command in commands:
             self._perform(command)
         self._set_timer()
-        for listener in self._listeners:
+        for listener in self._listeners[type(event)]:
             try:
                 listener(event, commands)
             except Exception as error:  # noqa: BLE001 who only looks on must not harm the requests

@@ -39,6 +39,7 @@ from pairproxy.core.scheduler import Scheduler
 from pairproxy.dispatcher import Dispatcher, Spawn
 from pairproxy.effective import flat
 from pairproxy.ended import Ended
+from pairproxy.history import changes
 from pairproxy.history.writing import History
 from pairproxy.peers.book import PeerBook
 from pairproxy.peers.restarting import restarting
@@ -93,7 +94,7 @@ class Observing:
         self._ended.follow(self._tracing.hear)
         self._history = self._kept_by(settings)
         self._ended.follow(self._history.ended)
-        dispatcher.listen(self._history.heard)
+        dispatcher.listen(self._history.heard, *changes.KINDS)
         self._view.remember(self._history)
 
     def _kept_by(self, settings: Settings) -> History:

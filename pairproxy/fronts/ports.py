@@ -198,7 +198,7 @@ class Fronts:
         """Open and close the fronts from now on. ``on_change``: what file() says is another than before."""
         self._on_change = on_change
         mending = Mending(self._home, self._dispatcher.now, spawn, self._take, self._is_idle)
-        self._dispatcher.listen(self._heard)
+        self._dispatcher.listen(self._heard, *_NEWS, NodeReported)
         for front in self._fronts:
             front.mending = mending
             name = f"front of {front.engine}"
@@ -260,8 +260,6 @@ class Fronts:
 
     def _heard(self, event: Event, _: list[Command]) -> None:
         is_news = isinstance(event, _NEWS)
-        if not is_news and not isinstance(event, NodeReported):
-            return
         if is_news:
             self._see_what_is_wanted()
         for front in self._fronts:

@@ -29,6 +29,10 @@ class NodeChange:
     detail: str = ""
 
 
+KINDS = (NodeReported, NodeLost, NodeForgotten, EngineReported, EngineLost)
+"""Events that may change anything here."""
+
+
 class Changes:
     """Hears every event and says what changed; what stays as it is costs a comparison."""
 

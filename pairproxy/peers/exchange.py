@@ -111,6 +111,8 @@ class Publisher:
 
     def heard(self, event: Event, commands: list[Command]) -> None:
         """A dispatcher's listener: every event but news from others may have changed the document."""
+        if not self._readers:
+            return
         if commands or not isinstance(event, NodeReported | CatalogueReported | TimePassed):
             for reader in self._readers:
                 reader.changed.set()
