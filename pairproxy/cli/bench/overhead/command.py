@@ -27,6 +27,7 @@ from pairproxy.config import cache_dir
 
 TARGETS = (DIRECT, NGINX, HAPROXY, PLAIN, PLAIN_UVLOOP, PAIRPROXY, PAIRED, *ROUTERS)
 MINUTES_FROM_S = 100.0  # below, seconds say more
+BUSY_LOAD = 0.5  # at the start; what is to be measured makes about 2 later
 CANNOT = 2  # the exit status where nothing can be measured
 ROOT = Path(__file__).parents[4]
 
@@ -89,6 +90,11 @@ def _measured(plan: Plan) -> documents.Document:
         "Whatever else runs on this machine is measured with it."
     )
     found = facts()
+    if float(found["load"]) > BUSY_LOAD:
+        _say(
+            f"Others work on this machine (load {found['load']}): ratios of processor time hold, "
+            "first bytes and p99s do not."
+        )
     try:
         with _progress(plan.rounds * len(plan.pairs())) as step:
             result = run_to_its_end(measure(plan, _say, step))

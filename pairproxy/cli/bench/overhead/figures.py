@@ -83,7 +83,10 @@ def figures(samples: Sequence[Sample], *, is_stream: bool) -> Figures:
 
 
 def _per(sample: Sample, count: int, unit: float) -> float | None:
-    return None if sample.cpu_s is None or not count else sample.cpu_s / count * unit
+    """None without a reply that was done: a few tokens of broken ones would bear all that it cost."""
+    if sample.cpu_s is None or not count or not sample.heard.all_requests:
+        return None
+    return sample.cpu_s / count * unit
 
 
 def _median(values: Sequence[float | None]) -> float | None:

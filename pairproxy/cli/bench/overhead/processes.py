@@ -72,7 +72,7 @@ class Child:
         return " / ".join(self.log.read_text(errors="replace").strip()[-TOLD_BYTES:].splitlines())
 
     def _sum(self, read: Callable[[psutil.Process], float]) -> float:
-        """Over all its processes; who ends meanwhile counts for nothing. Raises NoSuchProcess after itself."""
+        """Over all its processes; who ends meanwhile counts no more. Raises NoSuchProcess after itself."""
         root = psutil.Process(self.process.pid)
         total = read(root)
         for one in root.children(recursive=True):

@@ -9,7 +9,7 @@ from pairproxy.cli.bench.overhead.gates import Gate, gates
 from pairproxy.cli.printing import console, counted, show_table
 
 NGINX, PLAIN = "nginx", "pass-through"  # what ratios are against
-PLAIN_COLUMNS = 130  # where there is no terminal, tables are not broken into blocks for one
+PLAIN_COLUMNS = 140  # where there is no terminal, tables are not broken into blocks for one
 JSON_TITLES = (
     "target", "req/s", "first byte", "p99", "x nginx", "x plain",
     "CPU s/1,000", "x nginx", "x plain", "peak MB", "errors",
@@ -120,9 +120,9 @@ def _us(value: float | None) -> str:
 
 def _told(value: float | None) -> str:
     """Three digits that say something."""
-    if value is None:
-        return ""
-    return f"{value:.3f}" if 0 < abs(value) < 1 else f"{value:.2f}" if abs(value) < 10 else f"{value:,.0f}"
+    if not value:
+        return "" if value is None else "0"
+    return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}" if abs(value) < 10 else f"{value:,.0f}"
 
 
 def _times(value: float | None, other: float | None) -> str:

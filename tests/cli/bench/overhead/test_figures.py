@@ -1,3 +1,5 @@
+import msgspec
+
 from pairproxy.cli.bench.overhead.figures import Heard, Sample, figures, ratio, value_of
 
 
@@ -25,6 +27,12 @@ def test_what_was_not_measured_is_none() -> None:
     found = figures([Sample(heard(0.0))], is_stream=False)
     assert found.first_byte_p50_us is found.transit_p50_us is found.cpu_s_per_1000_requests is None
     assert found.cpu_s_per_100k_chunks is found.peak_mb is found.requests_per_cpu_s is None
+
+
+def test_a_token_of_a_reply_that_was_never_done_does_not_bear_all_costs() -> None:
+    """Then there is no such figure."""
+    broken = Sample(msgspec.structs.replace(heard(1.0), all_requests=0, all_tokens=7), 20.0)
+    assert figures([broken], is_stream=True).cpu_s_per_100k_chunks is None
 
 
 def test_ratios_are_where_both_are_known() -> None:
