@@ -160,14 +160,15 @@ def _check(reply: Reply, attempt: Attempt, is_peer: bool) -> None:
     """Raise what lets another node answer, while nothing was sent to the client yet."""
     if is_peer:
         _check_refusal(reply, attempt.is_last_resort)
-    if reply.status in DECLINED and attempt.request.origin is None:  # a guest's origin waits by itself
+    status = reply.status
+    if status in DECLINED and attempt.request.origin is None:  # a guest's origin waits by itself
         attempt.is_sent = False
         raise busy(reply)
     if is_peer:
         _check_peer(reply)
-    if reply.status in BETTER_ELSEWHERE and not attempt.is_last_resort:
+    if status in BETTER_ELSEWHERE and not attempt.is_last_resort:
         gone, broken = "The node no longer has the model.", "What stands before the engine is broken."
-        raise BrokenReply(gone if reply.status == 404 else broken)
+        raise BrokenReply(gone if status == 404 else broken)
 
 
 def _check_refusal(reply: Reply, is_last_resort: bool) -> None:

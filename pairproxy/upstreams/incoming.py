@@ -45,7 +45,6 @@ class Incoming:
     """The state of one reply; the connection calls ``feed`` and ``ended``, the caller waits."""
 
     # How each reply begins; told here, since most of it stays so and setting it would take half of __init__.
-    _head: Head | None = None
     _body: Framing | None = None
     _held_bytes = 0
     _write: Callable[[bytes], None] | None = None  # set while spliced, with the two below
@@ -55,6 +54,10 @@ class Incoming:
     _error: BaseException | None = None
     _waiter: asyncio.Future[None] | None = None
     _size_bytes = 0
+    head: Head
+    """The head; only once the reply is open."""
+    is_switched = False
+    """Whether the connection left HTTP: to be taken over, with what came after the head."""
     has_bytes = False
     """Whether the upstream answered with a byte at all."""
     has_body = False
@@ -76,21 +79,9 @@ class Incoming:
         self._held: list[tuple[bytes, list[bytes]]] = []  # raw bytes with what they decode to
 
     @property
-    def head(self) -> Head:
-        """The head; only once the reply is open."""
-        if self._head is None:
-            raise RuntimeError("send() returns a reply only with its head")
-        return self._head
-
-    @property
     def is_open(self) -> bool:
         """Whether head and first body byte, or the end, are there; or it failed."""
         return self.has_body or self.is_over or self.is_switched
-
-    @property
-    def is_switched(self) -> bool:
-        """Whether the connection left HTTP: to be taken over, with what came after the head."""
-        return self._head is not None and self._head.status == SWITCHING
 
     @property
     def is_over(self) -> bool:
@@ -127,7 +118,7 @@ class Incoming:
     def ended(self, is_clean: bool, is_refusal: bool = False) -> None:
         """The upstream ended the connection; ``is_refusal``: it ended TLS with an alert."""
         who = self._who
-        if is_clean and self._head is not None and self._head.framing.name == "close":
+        if is_clean and self._body is not None and self.head.framing.name == "close":
             self._complete(is_clean=True)
         elif is_refusal and not self.has_bytes:
             self.fail(NotTrusted(f"{who} does not accept this machine's key. Pair the two machines again."))
@@ -177,7 +168,8 @@ class Incoming:
         if head.status in (204, 304) and rest:
             self._break("it has a body where none may be")
             return None, b""
-        self._head, self._body = head, head.framing.begin()
+        self.head, self._body = head, head.framing.begin()
+        self.is_switched = head.status == SWITCHING
         return self._body, rest
 
     def _pass_on(self, raw: bytes, parts: list[bytes]) -> None:
