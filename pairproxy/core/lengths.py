@@ -28,15 +28,11 @@ _ATOMS = 40
 TAIL_WEIGHT = 6.0  # replies: how much the prior weighs in what is thought of the tail; few say little of it
 LEAST_SPREAD = 0.02  # of the logarithm: no two replies are surely equal
 MOST_DEVIATIONS = 4.0  # longer ones are one in thirty thousand
-_PRIOR = tuple(
-    PRIOR_TOKENS * math.exp(PRIOR_SPREAD * NormalDist().inv_cdf((index + 0.5) / _ATOMS))
-    for index in range(_ATOMS)
-)
-"""The prior as forty equally likely lengths."""
-
-
+_MIDDLES = tuple((index + 0.5) / _ATOMS for index in range(_ATOMS))
 _NORMAL = NormalDist()
 _ROOT_2 = math.sqrt(2.0)
+_PRIOR = tuple(PRIOR_TOKENS * math.exp(PRIOR_SPREAD * _NORMAL.inv_cdf(middle)) for middle in _MIDDLES)
+"""The prior as forty equally likely lengths."""
 
 
 class Unlikely:
@@ -74,9 +70,6 @@ def _log_normal(logs: list[float]) -> tuple[float, float]:
     return middle, math.sqrt(spread_2)
 
 
-_MIDDLES = tuple((index + 0.5) / _ATOMS for index in range(_ATOMS))
-
-
 class _Before(NamedTuple):
     """What was to be expected before a reply was seen: forty lengths of equal weight, in order."""
 
@@ -101,15 +94,19 @@ class Lengths:
 
     __slots__ = ("_as_before", "_before", "_logs", "_seen", "_sums", "_total", "_weight")
 
-    def __init__(self, seen: Iterable[int] = (), like: "Lengths | None" = None) -> None:
+    def __init__(
+        self, seen: Iterable[int] = (), like: "Lengths | None" = None, total: int | None = None
+    ) -> None:
         """Of what was ``seen``, and of what was to be expected before: ``like``, else the prior.
 
         The prior weighs as much as one reply that was seen; ``like``, of the same model, as LIKE_WEIGHT.
+        ``total``: the sum of what was seen, if that is known and all of it in order.
         """
-        self._seen = sorted(seen)
+        self._seen = sorted(seen) if total is None else [*seen]
         self._before = before = _BEFORE if like is None else like.as_before()
         self._weight = len(self._seen) + before.weight * _ATOMS
-        self._total = sum(self._seen) + before.sums[-1] * before.weight
+        total = sum(self._seen) if total is None else total
+        self._total = total + before.sums[-1] * before.weight
         self._sums: list[int] | None = None  # of all shorter ones, for each that was seen
         self._as_before: _Before | None = None
         self._logs: tuple[float, float] | None = None
@@ -203,21 +200,25 @@ _Kind = tuple[ModelName, str, int]
 class _Seen:
     last: deque[int] = field(default_factory=deque)
     ordered: list[int] = field(default_factory=list)  # the same, the shortest first
+    total: int = 0
     count: int = 0  # also those that are forgotten
     made: Lengths | None = None
     made_like: Lengths | None = None
 
     def add(self, tokens: int) -> None:
         if len(self.last) == REMEMBERED:
-            del self.ordered[bisect_left(self.ordered, self.last.popleft())]
+            gone = self.last.popleft()
+            del self.ordered[bisect_left(self.ordered, gone)]
+            self.total -= gone
         self.last.append(tokens)
+        self.total += tokens
         insort(self.ordered, tokens)
         self.count += 1
         self.made = None
 
     def lengths(self, like: Lengths | None = None) -> Lengths:
         if self.made is None or self.made_like is not like:
-            self.made, self.made_like = Lengths(self.ordered, like), like
+            self.made, self.made_like = Lengths(self.ordered, like, self.total), like
         return self.made
 
 
@@ -271,13 +272,12 @@ class LengthTable:
             self._answers.clear()
 
     def _find(self, request: Request) -> Lengths:
-        *closer, widest = _kinds(request)
-        known = self._seen.get(widest)
+        known = self._seen.get((request.model, "", 0))
         if known is None:
             return NOTHING_SEEN
-        for kind in closer:
+        for kind in _kinds(request):
             like = self._seen.get(kind)
-            # A kind that has them all is the model by another name.
+            # A kind that has them all is the model by another name, or the model.
             if like is not None and ENOUGH <= like.count < known.count:
                 return like.lengths(known.lengths())
         return known.lengths()
