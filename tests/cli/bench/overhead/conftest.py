@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from pairproxy.cli.bench.overhead.building import Programs, build
+from pairproxy.cli.bench.overhead.building import CannotBuild, Programs, build
 from pairproxy.cli.bench.overhead.document import Document, Entry
 from pairproxy.cli.bench.overhead.figures import Figures
 from pairproxy.config import cache_dir
@@ -16,7 +16,10 @@ def programs() -> Programs:
     """Upstream and load generator, compiled once."""
     if sys.platform != "linux":
         pytest.skip("the programs are for Linux")
-    return asyncio.run(build(cache_dir()))
+    try:
+        return asyncio.run(build(cache_dir()))
+    except CannotBuild as error:
+        pytest.skip(str(error))
 
 
 def made_figures(**given: float) -> Figures:
