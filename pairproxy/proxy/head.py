@@ -15,6 +15,8 @@ from aiohttp import HttpVersion
 from multidict import CIMultiDict, CIMultiDictProxy
 
 FIELDS = 128  # in one request; clients send 5 to 20
+REMEMBERED = 64  # heads, 256 KiB with what they were read into: of programs that ask the same again and again
+REMEMBERED_BYTES = 1024  # a longer head is not remembered; those of programs have 100 to 500
 
 _LINE = rb"([A-Z-]{1,20}) ([\x21-\x7e\x80-\xff]+) HTTP/(0\.9|1\.[01]|2\.0)\r\n"
 _FIELD = rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\x00-\x08\x0a-\x1f\x7f]*)\r\n"
@@ -38,6 +40,9 @@ _ONCE = (b"content-length", b"content-location", b"content-range", b"content-typ
          b"transfer-encoding", b"user-agent")  # fmt: skip
 """Headers whose second value some would take and others not (RFC 9110: they have one)."""
 
+_SECRET = ("Authorization", "Proxy-Authorization", "X-Api-Key", "Api-Key", "Cookie")
+"""Headers that are not kept in memory for longer than their request."""
+
 RawFields = tuple[tuple[bytes, bytes], ...]
 
 
@@ -52,7 +57,8 @@ class Malformed(Exception):
 class Head:
     """Request line and headers. ``length`` of the body in bytes; None where it comes in chunks.
 
-    ``is_counted``: the length was told. ``is_kept``: another request may follow.
+    Several requests may share one. ``is_counted``: the length was told. ``is_kept``: another request may
+    follow.
     """
 
     __slots__ = ("fields", "is_counted", "is_kept", "length", "method", "raw_fields", "target", "version")
@@ -108,10 +114,24 @@ def read_head(data: bytes, most_bytes: int) -> tuple[Head, int] | None:
         return None
     if end > most_bytes:
         raise _too_large(data[:end], most_bytes)
-    line = _HEAD.match(data, 0, end)
-    if line is None or line.end() != end:
+    raw = data[:end]
+    return _remembered.get(raw) or _read(raw), end
+
+
+def _read(raw: bytes) -> Head:
+    line = _HEAD.fullmatch(raw)
+    if line is None:
         raise Malformed
-    return Head(line), end
+    head = Head(line)
+    if len(raw) <= REMEMBERED_BYTES and not any(name in head.fields for name in _SECRET):
+        if len(_remembered) >= REMEMBERED:
+            del _remembered[next(iter(_remembered))]
+        _remembered[raw] = head
+    return head
+
+
+_remembered: dict[bytes, Head] = {}
+"""Heads that came before, oldest first: those that are the same to the byte are not read anew."""
 
 
 def _refuse_doubled(names: list[bytes]) -> None:

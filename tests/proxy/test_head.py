@@ -2,7 +2,7 @@
 
 import pytest
 
-from pairproxy.proxy.head import FIELDS, Head, Malformed, read_head
+from pairproxy.proxy.head import FIELDS, REMEMBERED, Head, Malformed, _remembered, read_head
 
 MOST = 1024
 
@@ -174,3 +174,22 @@ def test_a_head_has_a_size() -> None:
         assert status_of(GET + lines * 3 + end) == 431
         assert status_of(GET + b"b" * MOST + end) == 400
     assert status_of(b"GET /" + b"a" * MOST) == 400
+
+
+def test_the_same_head_is_read_once() -> None:
+    """To the byte; what it was read into cannot be changed."""
+    first, again = head_of(GET + b"\r\nA: once"), head_of(GET + b"\r\nA: once")
+    assert first is again
+    assert head_of(GET + b"\r\na: once") is not first
+
+
+@pytest.mark.parametrize("name", [b"authorization", b"Cookie", b"X-API-Key", b"api-key"])
+def test_secrets_are_not_kept(name: bytes) -> None:
+    """Neither are long heads; and of all others few."""
+    secret = GET + b"\r\n" + name + b": CANARY-5d1c"
+    head_of(secret)
+    head_of(GET + b"\r\nA: " + b"b" * 990)
+    for number in range(2 * REMEMBERED):
+        head_of(GET + b"\r\nA: %d" % number)
+    assert len(_remembered) == REMEMBERED
+    assert not [raw for raw in _remembered if b"CANARY-5d1c" in raw or len(raw) > 1000]
