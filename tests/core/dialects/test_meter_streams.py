@@ -140,7 +140,18 @@ def test_little_is_kept_of_a_long_stream(dialect: Dialect, kept: int) -> None:
     meter = Meter(dialect, True, 200)
     for _ in range(4 * TAIL_BYTES // len(EVENT)):
         meter.feed(EVENT)
-    assert kept <= len(meter._tail) <= 1.5 * kept
+    assert kept <= len(meter._tail) <= 1.5 * (kept + 3 * len(EVENT))
+
+
+@pytest.mark.parametrize("size", [SHORT_TAIL_BYTES // 2, 2 * SHORT_TAIL_BYTES, TAIL_BYTES - 100])
+@pytest.mark.parametrize("step", [100, 5000, 100_000])
+def test_a_long_error_is_one(size: int, step: int) -> None:
+    """Ollama's tells all that a model wrote where it should have called a tool."""
+    line = json.dumps({"error": "x" * size}).encode() + b"\n"
+    assert metered(Dialect.OLLAMA, OLLAMA_PART * 200 + line, step=step)[0] is Outcome.ERROR
+    assert (
+        metered(Dialect.OPENAI, EVENT * 200 + b"data: " + line + b"\n" + DONE, step=step)[0] is Outcome.ERROR
+    )
 
 
 def test_an_event_is_known_that_is_gone_from_the_tail() -> None:
