@@ -2,7 +2,7 @@
 
 import pytest
 
-from pairproxy.proxy.head import FIELDS, REMEMBERED, Head, Malformed, _remembered, read_head
+from pairproxy.proxy.head import EARLY_BYTES, FIELDS, REMEMBERED, Head, Malformed, _remembered, read_head
 
 MOST = 1024
 
@@ -164,6 +164,14 @@ def test_a_head_may_come_in_any_pieces(whole: bytes) -> None:
 def test_garbage_is_told_before_its_end(begun: bytes) -> None:
     """Who waits for an answer gets one."""
     assert status_of(begun) == 400
+
+
+def test_a_long_head_is_not_looked_at_again_with_every_byte() -> None:
+    """Who lets it drip in would keep us busy: what is wrong with it is told when it is whole."""
+    lines = GET + b"\r\nA: b" * 100 + b"\r\nA: " + b"b" * EARLY_BYTES + b"\r\n no\r\n"
+    assert read_head(lines, 2 * len(lines)) is None
+    with pytest.raises(Malformed):
+        read_head(lines + b"\r\n", 2 * len(lines))
 
 
 def test_a_head_has_a_size() -> None:
