@@ -105,7 +105,7 @@ class ClientPort(Port):
             downstream.fail(routes.dialect_of(request.raw_path), error)
         except ConnectionError:
             raise  # the client left
-        except Exception as error:  # noqa: BLE001 aiohttp would log the error with its text
+        except Exception as error:  # noqa: BLE001 its client is told, and the log
             downstream.fail_unexpectedly(routes.dialect_of(request.raw_path), error)
         return downstream.written()
 

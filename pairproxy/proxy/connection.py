@@ -21,7 +21,7 @@ from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.base_protocol import BaseProtocol
 
-from pairproxy.proxy.faults import last_words
+from pairproxy.proxy.faults import last_words, log_fault
 from pairproxy.proxy.head import Malformed
 from pairproxy.proxy.inflow import Inflow
 from pairproxy.proxy.request import Request
@@ -107,7 +107,7 @@ class Connection(BaseProtocol):
         self.remote: str | None = None
         """The client's address."""
         self.is_answering = False
-        """Whether bytes of a reply were written past aiohttp, and no other request came since."""
+        """Whether bytes of a reply were written by its handler itself, and no other request came since."""
         self.shown = ""
         """By which key its last request was let in (key_port); "": by none."""
 
@@ -179,7 +179,8 @@ class Connection(BaseProtocol):
             is_kept = bool(response.keep_alive)
         except ConnectionError:
             pass  # the client left, or was put out
-        except Exception:  # noqa: BLE001 the port has told of it
+        except Exception as error:  # noqa: BLE001 its client is told, and the log
+            log_fault(error)
             if not self.is_answering and not request.has_answer:
                 self._say(last_words(500))
         finally:

@@ -1,7 +1,7 @@
 """The client's connection: reply bytes go to its transport as they came; a broken reply ends honestly.
 
-aiohttp parses the request and keeps the connection; the reply is written past it, because a reply that is
-taken apart and framed anew is no longer the engine's reply (and costs three times as much).
+A reply is not taken apart and framed anew, for then it is no longer the engine's reply (and costs three times
+as much).
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class Downstream:
         self._is_kept = request.keep_alive and request.version >= (1, 1)
 
     def written(self) -> Written:
-        """What the handler returns to aiohttp in the end."""
+        """What the handler returns in the end."""
         return Written(self._is_kept and self._is_begun)
 
     def tell_page(self, lines: cors.Lines, is_ours: bool) -> None:

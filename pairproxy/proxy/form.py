@@ -8,7 +8,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 def check_form(request: web.BaseRequest) -> None:
-    """Refuse what aiohttp lets pass and engines may read in another way.
+    """Refuse what is well formed (head) and no engine's affair.
 
     Raises VersionUnknown, MethodNotAllowed, CodingUnknown, BadRequest.
     """

@@ -109,7 +109,7 @@ class KeyPort(ClientPort):
             downstream.fail(words, error)
         except ConnectionError:
             raise  # the client left
-        except Exception as error:  # noqa: BLE001 aiohttp would log the error with its text
+        except Exception as error:  # noqa: BLE001 its client is told, and the log
             downstream.fail_unexpectedly(words, error)
         return downstream.written()
 

@@ -132,7 +132,7 @@ class PeerPort(Port):
             downstream.fail(Dialect.OPENAI, error, why, state)
         except ConnectionError:
             raise  # the peer left
-        except Exception as error:  # noqa: BLE001 aiohttp would log the error with its text
+        except Exception as error:  # noqa: BLE001 its client is told, and the log
             downstream.fail_unexpectedly(Dialect.OPENAI, error)
         finally:
             if peer is not None:

@@ -206,11 +206,6 @@ class Port:
         self._idle.clear()
         try:
             return await self._handler(request)
-        except ConnectionError:
-            raise  # the client left
-        except Exception as error:
-            log_fault(error)
-            raise
         finally:
             self._room.rest(connection)
             if self._is_parted:
