@@ -13,6 +13,8 @@ NAME_CHARACTERS = 100  # of each; a longer name is cut
 MOST_IN_WINDOW = 60  # changes of one node in WINDOW_S: a node that flaps is seen to, and pushes out no others
 WINDOW_S = 60.0
 
+ABOUT_NODES = frozenset({NodeReported, NodeLost, NodeForgotten, EngineReported, EngineLost})
+"""The events that can change something; the others come three for each request, and are not looked at."""
 _Models = tuple[tuple[str, str], ...]
 """(name, identity) of each replica, in the order in which they were told."""
 

@@ -22,7 +22,7 @@ from pairproxy.core.events import Event
 from pairproxy.core.models import NodeId, RequestId
 from pairproxy.core.whatif.recording import Recording
 from pairproxy.history import faults
-from pairproxy.history.changes import Changes, NodeChange
+from pairproxy.history.changes import ABOUT_NODES, Changes, NodeChange
 from pairproxy.history.keeping import Mark, RunBook, Settled
 from pairproxy.history.pending import Pending
 from pairproxy.history.reading import Past, StoredRun
@@ -110,6 +110,8 @@ class History:
 
     def heard(self, event: Event, _: Sequence[Command]) -> None:
         """Something happened, perhaps to a node."""
+        if type(event) not in ABOUT_NODES:
+            return
         changes = self._changes.heard(event, self._wall())
         if changes and not self._is_off:
             self._pending.change(changes)

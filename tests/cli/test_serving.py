@@ -1,10 +1,11 @@
+import ctypes
 import gc
 from pathlib import Path
 
 import pytest
 
 from pairproxy.cli.plain_up import UpOptions
-from pairproxy.cli.serving import COLLECT_AT, _freeze, serve
+from pairproxy.cli.serving import COLLECT_AT, _freeze, _share_one_heap, serve
 from pairproxy.core.errors import ConfigError
 
 
@@ -26,3 +27,10 @@ def test_what_a_daemon_is_made_of_is_no_garbage_to_look_for() -> None:
     finally:
         gc.unfreeze()
         gc.set_threshold(*usual)
+
+
+def test_a_system_without_that_wish_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the allocator is another one nothing is asked of it, and nothing fails."""
+    _share_one_heap()
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
+    _share_one_heap()
