@@ -91,7 +91,8 @@ def test_an_answer_is_kept_until_something_is_learned_or_told() -> None:
     assert local.places(M, None) is local.places(M, None)
     local.learn(GPU, M, Usage(prompt_tokens=1000, prefill_s=1000 / 1234), Timing(), is_cold=True)
     ((_, _, after),) = local.places(M, None)
-    assert (before.rates, after.rates.prefill) == (PRIORS["paced"], pytest.approx(1234.0))
+    assert before.rates == PRIORS["paced"]
+    assert after.rates.prefill == pytest.approx(1234.0)
     assert local.all_rates(GPU) == {M: after.rates}
     local.measured(GPU, M, Usage(prompt_tokens=100, output_tokens=24, prefill_s=0.1, decode_s=0.5))
     assert local.all_rates(GPU)[M].decode == local.rates(GPU, M).decode == pytest.approx(48.0)
