@@ -15,7 +15,7 @@ from pairproxy.core.errors import (
     ReplyTruncated,
     Unreachable,
 )
-from pairproxy.core.events import NodeLost, NodeReported, RequestArrived
+from pairproxy.core.events import NodeLost
 from pairproxy.core.models import (
     Outcome,
 )
@@ -282,24 +282,5 @@ def test_what_came_of_a_reply_is_known_while_it_runs() -> None:
 
             await one.run("r", write)
             assert told == [0, 7]
-
-    run_async(main())
-
-
-def test_who_listens_hears_the_kinds_it_named() -> None:
-    """And who names none, all."""
-
-    async def main() -> None:
-        async with bridge() as one:
-            heard: list[str] = []
-            one.dispatcher.listen(
-                lambda event, _: heard.append(type(event).__name__), NodeReported, RequestArrived
-            )
-            one.hear_of_peer()
-            await one.run("r", succeed)
-            one.report()
-            assert heard == ["NodeReported", "RequestArrived"]
-            told = [type(event).__name__ for event in one.events]
-            assert told[1:] == [*heard, "FirstByteReceived", "AttemptFinished", "EngineReported"]
 
     run_async(main())

@@ -146,7 +146,8 @@ def test_a_listener_that_fails_costs_no_request(caplog: pytest.LogCaptureFixture
 
     async def main() -> None:
         async with bridge() as one:
-            one.dispatcher._listeners.insert(0, broken)
+            for listeners in one.dispatcher._listeners.values():
+                listeners.insert(0, broken)
             assert await one.run("r", succeed) == [HERE]
             assert one.record.outcome is Outcome.DONE
 

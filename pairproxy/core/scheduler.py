@@ -226,11 +226,10 @@ class Scheduler:
                 self._hear(document, at, commands)
             case CatalogueReported(_, catalogue):
                 self.nodes.catalogues.hold(catalogue)
-            case NodeLost(_, node):
+            case NodeLost(_, node) | NodeForgotten(_, node):
                 self._lose(node, commands)
-            case NodeForgotten(_, node):
-                self._lose(node, commands)
-                self.nodes.forget(node)
+                if isinstance(event, NodeForgotten):
+                    self.nodes.forget(node)
         self._knows.count_places()
 
     def _arrive(self, event: RequestArrived, commands: list[Command]) -> None:

@@ -113,13 +113,12 @@ class Publisher:
         """A dispatcher's listener: every event but news from others may have changed the document."""
         if not self._readers:
             return
-        if commands or not isinstance(event, NodeReported | CatalogueReported | TimePassed):
-            for reader in self._readers:
-                reader.changed.set()
+        is_changed = commands or not isinstance(event, NodeReported | CatalogueReported | TimePassed)
         pressing = self._scheduler.pressing
         for reader in self._readers:
-            if reader.node in pressing:
+            if is_changed or reader.node in pressing:
                 reader.changed.set()
+            if reader.node in pressing:
                 reader.pressing.set()
 
     def document_for(self, reader: NodeId, told: ToldTo | None = None) -> StateDocument:
