@@ -66,11 +66,9 @@ class BlockCache:
 
     def insert(self, prefix: Prefix) -> list[int]:
         """Keep a prompt; returns what had to go. The first block is the newest: it is what others share."""
-        held, prefix = self.held, prefix[: self.size.blocks]
-        known = matched(prefix, held)
-        for one in reversed(prefix[known:]):
+        held = self.held
+        for one in reversed(prefix[: self.size.blocks]):
             held[one] = None
-        for one in reversed(prefix[:known]):
             held.move_to_end(one)
         return [held.popitem(last=False)[0] for _ in range(len(held) - self.size.blocks)]
 
@@ -141,7 +139,7 @@ class Pending:
         if held is None or prefix[-1] not in held:
             return
         for one in prefix:
-            count = held.pop(one)
+            count = held.pop(one, 0)
             if count > 1:
                 held[one] = count - 1
         if not held:

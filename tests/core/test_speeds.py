@@ -164,14 +164,12 @@ def test_what_is_kept_goes_on_where_it_was() -> None:
 def test_a_reply_is_slow_only_against_others_like_it() -> None:
     """Not before there were a few; not for a prompt longer than usual, nor for a handful of tokens."""
     speed = Speed()
-    half = Usage(100, 0, 100, 0.1, 4.0)
-    usual = Usage(100, 0, 100, 0.1, 2.0)
+    half, usual = Usage(100, 0, 100, 0.1, 4.0), Usage(100, 0, 100, 0.1, 2.0)
     parts = [speed.learn(usual, Timing(), PRIOR, is_cold=False) for _ in range(10)]
     assert parts == [None] * 5 + [pytest.approx(1.0)] * 5
     assert speed.learn(half, Timing(), PRIOR, is_cold=False) == pytest.approx(0.5)
-    assert speed.learn(Usage(300, 0, 100, 0.1, 4.0), Timing(), PRIOR, is_cold=False) is None
-    assert speed.learn(Usage(100, 0, 20, 0.1, 0.8), Timing(), PRIOR, is_cold=False) is None
-    assert speed.learn(Usage(100, 0, 100, 0.1), Timing(), PRIOR, is_cold=False) is None
+    for others in (Usage(300, 0, 100, 0.1, 4.0), Usage(100, 0, 20, 0.1, 0.8), Usage(100, 0, 100, 0.1)):
+        assert speed.learn(others, Timing(), PRIOR, is_cold=False) is None
 
 
 def test_more_replies_than_teach_anything_new_do_not_teach() -> None:
