@@ -7,6 +7,7 @@ from pairproxy.cli.bench.overhead.document import Document
 from pairproxy.cli.bench.overhead.figures import Figures, Table, value_of
 from pairproxy.cli.bench.overhead.gates import gates
 from pairproxy.cli.bench.overhead.showing import GATE_TITLES, gate_rows, notes, table_of
+from pairproxy.cli.printing import counted
 
 BEGIN, END = "<!-- overhead: written by scripts/bench overhead --write -->", "<!-- overhead: end -->"
 README, PAGE = "README.md", "docs/performance.md"
@@ -49,7 +50,12 @@ def details(document: Document) -> str:
 def summary(document: Document) -> str:
     """A line for each target: what a reader of the README wants to know."""
     names = [name for name in document.targets("json-64") if name != "direct"]
-    return _table(SUMMARY_TITLES, [(name, *_summary_of(document.table, name)) for name in names])
+    table = _table(SUMMARY_TITLES, [(name, *_summary_of(document.table, name)) for name in names])
+    facts, rounds = document.facts, counted(document.rounds, "round")
+    return (
+        f"{table}\nMedians of {rounds} of {document.seconds:g} s; "
+        f"{facts['cores']} cores, {facts.get('cpu', '')}, load {facts['load']} when it began.\n"
+    )
 
 
 def _summary_of(table: Table, name: str) -> tuple[str, ...]:

@@ -40,5 +40,5 @@ def document() -> Document:
         for case in ("json-1", "paced-512", "json-64", "stalled")
         for target, peak_mb in (("nginx", 20.0), ("pass-through", 40.0), ("pairproxy", 60.0))
     ]
-    facts: dict[str, str | int | float] = {"cores": 2, "cpu": "a fast one", "kernel": "6.1"}
+    facts: dict[str, str | int | float] = {"cores": 2, "cpu": "a fast one", "kernel": "6.1", "load": 0.1}
     return Document(facts, 3, 2.0, {"nginx": "unbuffered"}, {"haproxy": "not on PATH"}, entries)

@@ -29,7 +29,7 @@ def test_what_was_left_out_is_told(document: Document) -> None:
     told = "\n".join(notes(document))
     assert "nginx: unbuffered." in told
     assert "haproxy: SKIPPED, not on PATH" in told
-    assert "a fast one: cores 2, kernel 6.1." in told
+    assert "a fast one: cores 2, kernel 6.1, load 0.1." in told
 
 
 def test_it_is_printed_with_its_gates(document: Document, capsys: pytest.CaptureFixture[str]) -> None:
