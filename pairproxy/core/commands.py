@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from pairproxy.core.errors import PairproxyError
 from pairproxy.core.models import AttemptId, Decision, RequestId
+from pairproxy.core.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Dispatch:
     """Send this request now to ``decision.place``."""
 

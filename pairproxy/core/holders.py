@@ -62,7 +62,8 @@ class Holders:
 
     def is_known(self, request: Request) -> bool:
         """Whether any node, also one that does not answer just now, could serve it."""
-        return bool(self._here(request)) or self._is_elsewhere(request)
+        here = self._here(request, self._called_window(request))
+        return bool(here) or self._is_elsewhere(request)
 
     def _found_before(self, found: dict[_Kind, Found], request: Request, at: float) -> Found:
         if self._first is None:
@@ -84,7 +85,8 @@ class Holders:
 
     def _find(self, request: Request, at: float) -> Found:
         exactly = routes.is_embedding(request.path)
-        here, there = self._here(request), self._there(request, at)
+        enough_tokens = self._called_window(request)
+        here, there = self._here(request, enough_tokens), self._there(request, enough_tokens, at)
         wanted = request.begun or main_replica(here, there, exactly)
         found: Found = []
         for place, engine, state in here + there:
@@ -99,9 +101,9 @@ class Holders:
             found.append((place, replace(state, is_loaded=False) if is_changed else state))
         return found
 
-    def _here(self, request: Request) -> list[Holder]:
+    def _here(self, request: Request, enough_tokens: int | None) -> list[Holder]:
         """This node's engines that can serve it; the called one is asked whatever we think of it."""
-        called, enough_tokens = request.engine, self._called_window(request)
+        called = request.engine
         found: list[Holder] = [
             one for one in self._local.places(request.model, called) if _may_run(request, one, enough_tokens)
         ]
@@ -109,11 +111,10 @@ class Holders:
             found = [*self._local.unlisted(request.model, called)]
         return found
 
-    def _there(self, request: Request, at: float) -> list[Holder]:
+    def _there(self, request: Request, enough_tokens: int | None, at: float) -> list[Holder]:
         """The peers' engines that can serve it."""
         if _must_stay(request):
             return []
-        enough_tokens = self._called_window(request)
         holders = self._nodes.healthy_replicas(request.model, at)
         return [one for one in holders if _fits(request, one, enough_tokens)]
 

@@ -1,8 +1,8 @@
 """When each place has a free slot, found out place by place, and only of those that somebody asks for.
 
-Where few run, what is left of each is reckoned anew for every plan. Where many do, that alone would cost
-milliseconds an event, and a single one matters less: there it is reckoned every LOOK_S at most; meanwhile who
-comes is put in, and who ends is taken out.
+Where few run, what is left of each is reckoned anew for every plan. Where many do that alone would cost
+milliseconds an event, and a single one matters less: there it is reckoned now and then (EACH_S); meanwhile
+who comes is put in, and who ends is taken out.
 """
 
 from bisect import bisect_left, insort
@@ -18,8 +18,8 @@ from pairproxy.core.plan import MIN_REMAINING_S, Occupancy
 from pairproxy.core.promises import PromiseBook, kept_from
 from pairproxy.core.running import Running, RunningTable
 
-FEW = 16  # that run at one place: so many are looked at in a few microseconds each
-LOOK_S = 0.1  # between two looks at more: by so much the end of each may be misjudged meanwhile
+FEW = 16  # that run at one place: so many are looked at for every plan, in a few microseconds each
+EACH_S = 0.001  # between two looks at more, for each of them: looking takes less than a hundredth of all time
 MOST_PLACES = 1024  # whose beta is in mind; a cluster has tens
 
 
@@ -159,7 +159,8 @@ class SlotTable:
         self, place: Place, frees_in_s: Sequence[float], heard_at: float | None, slowness: float, at: float
     ) -> _Many:
         many = self._many.get(place)
-        if many is not None and at < many.looked_at + LOOK_S and many.heard_at == heard_at:
+        look_s = EACH_S * self._running.count(place)  # the end of each may be misjudged by so much
+        if many is not None and at < many.looked_at + look_s and many.heard_at == heard_at:
             return many
         age_s = 0.0 if heard_at is None else at - heard_at
         many = self._many[place] = _Many(at, heard_at)

@@ -111,8 +111,15 @@ def price(
     prompt: int,
     output: float,
     cached: int = 0,
+    *,
+    is_part: bool = True,
+    evicts: bool = False,
 ) -> Candidate:
-    """What ``prompt`` tokens in and ``output`` out would cost where ``cached`` of the former are held."""
+    """What ``prompt`` tokens in and ``output`` out would cost where ``cached`` of the former are held.
+
+    ``is_part``: of a burst, which is over when all of it is; else it is dear to hold up the others there.
+    ``evicts``: somebody will want back what is thrown out for it: a place that loses nothing is better.
+    """
     rates = state.rates
     load_s = 0.0 if state.is_loaded else rates.load_s
     read_s = (prompt - cached) / rates.prefill
@@ -127,6 +134,8 @@ def price(
         decode_s=lasts_s - load_s - prefill_s,
         in_flight=occupancy.in_flight,
         slots=occupancy.slots,
+        margin_s=load_s if evicts else 0.0,
+        delay_s=0.0 if is_part else prefill_s - read_s,
         called=state.replica.called,
         cached_tokens=cached,
         alone_s=alone_s,

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from random import Random
 
 from pairproxy.core.asking import Asking
@@ -15,9 +14,10 @@ from pairproxy.core.policies import BY_FINISH, POLICIES, Asked
 from pairproxy.core.pricing import Pricing
 from pairproxy.core.queue import Waiting
 from pairproxy.core.rules import Rules
+from pairproxy.core.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Placed:
     """A request that goes to ``pick`` now."""
 

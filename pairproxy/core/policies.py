@@ -7,18 +7,19 @@ own work. They have our queue all the same: they choose among free places, and w
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from random import Random
 
 from pairproxy.core.models import BLOCK_TOKENS, Candidate, NodeId, Place, Request
 from pairproxy.core.rules import CONCURRENCY_THRESHOLD, PREFIX_LENGTH
+from pairproxy.core.values import value
 
 CHARACTERS_A_TOKEN = 4  # as the blocks of Request.prefix are cut: 256 bytes are about 64 tokens
 BLOCK_CHARACTERS = BLOCK_TOKENS * CHARACTERS_A_TOKEN
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Asked:
     """What a policy may look at beside the candidates.
 
@@ -44,6 +45,8 @@ def fastest_finish(candidates: Sequence[Candidate], asked: Asked) -> tuple[Candi
     Done even if the reply is long: a slow node that got one would hold up all that was asked with it, and
     then one node alone would have been faster.
     """
+    if len(candidates) == 1:
+        return candidates[0], f"finishes first, in {candidates[0].finish_s:.2f} s"
     homes = _homes(candidates, asked.turn)
     best = min(homes, key=lambda one: one.finish_s + one.margin_s + one.affinity_s + one.delay_s)
     if len(homes) < len(candidates):

@@ -1,7 +1,6 @@
 """The candidates of a request: every place that holds its replica, priced in seconds."""
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from pairproxy.core.affinity import Affinity
 from pairproxy.core.avoidance import Avoidance
@@ -72,18 +71,17 @@ class Pricing:
     ) -> list[Candidate]:
         """Where the request may run, priced. Avoided places only if there are no others."""
         output = self._local.costs.expected_output(request)
+        is_part = self.bursts.held_up_by(request) is not None
         priced: list[Candidate] = []
         last_resort: list[Candidate] = []
         for place, state in self.places(request, excluded, at):
             occupancy, cached = occupancies[place], 0
             if state.is_loaded:
                 cached = self.prefixes.cached_tokens(request, place, occupancy.wait_s)
-            candidate = price(occupancy, state, request.prompt_tokens, output, cached)
-            if self.bursts.held_up_by(request) is None:
-                candidate = replace(candidate, delay_s=candidate.prefill_s - candidate.read_s)
-            if candidate.load_s > 0.0 and self.holders.runners.evicts(request, place):
-                # Somebody will want back what is thrown out: a place that loses nothing is the better one.
-                candidate = replace(candidate, margin_s=candidate.margin_s + candidate.load_s)
+            evicts = not state.is_loaded and self.holders.runners.evicts(request, place)
+            candidate = price(
+                occupancy, state, request.prompt_tokens, output, cached, is_part=is_part, evicts=evicts
+            )
             is_left_alone = self._avoidance.is_left_alone(place, at)
             (last_resort if is_left_alone else priced).append(candidate)
         return self.affinity.priced(request, priced or last_resort, at)

@@ -128,6 +128,8 @@ class RequestQueue:
 
     def in_order(self, at: float) -> list[Waiting]:
         """Who is to be planned first; ``at`` is now."""
+        if len(self._waiting) < 2:
+            return [*self._waiting]
         lines: dict[Client, list[Waiting]] = {}
         back: list[Waiting] = []
         for waiting in self._waiting:
@@ -141,7 +143,7 @@ class RequestQueue:
 
     def keep(self, waiting: deque[Waiting], at: float) -> None:
         """Let these, in this order, be what waits: the others were sent."""
-        if len(waiting) != len(self._waiting):
+        if waiting and len(waiting) != len(self._waiting):  # where none is left, turns begin anew
             kept = {id(one) for one in waiting}
             sent = [one for one in self._waiting if id(one) not in kept and not one.attempts]
             self._waiting = waiting
@@ -162,7 +164,7 @@ class RequestQueue:
 
         ``is_troubled``: whether all places that have it are full, or do not answer.
         """
-        overdue = []
+        overdue: list[Waiting] = []
         for waiting in self._waiting:
             if has_place(waiting):
                 waiting.nowhere_since = None
@@ -193,7 +195,7 @@ class RequestQueue:
 
     def _begin(self, client: Client) -> _Turn:
         """The turn of a client of which something begins to wait, or waits already."""
-        waiting = [_client(one) for one in self._waiting if not one.attempts]
+        waiting = [_client(one) for one in self._waiting if not one.attempts] if self._waiting else ()
         if client in waiting:
             return self._turns[client]
         if waiting:

@@ -93,6 +93,8 @@ class Risks:
         if burst is None or len(candidates) < 2:
             return candidates
         home = min(candidates, key=lambda one: self._all_s(one, burst.size))
+        if not self._behind and not any(_is_rival(one, home) for one in candidates):
+            return candidates  # who stands behind would go by the chance that is reckoned for the first
         bounds = self.bounds(request, self._lengths(request), burst, self._home(home, burst))
         if not bounds:
             return candidates
@@ -129,7 +131,7 @@ class Risks:
         return before_s + alone_s * bound.times * slowness <= bound.ends_s
 
     def _judged(self, one: Candidate, home: Candidate, burst: Burst, bounds: tuple[Bound, ...]) -> Candidate:
-        if one is home or not one.is_free or one.finish_s >= home.finish_s:
+        if not _is_rival(one, home):
             return one
         keeps = [
             self.keeps(bound, self._occupancies[one.place], one.load_s + one.prefill_s, one.alone_s)
@@ -198,6 +200,11 @@ class Risks:
                 unlikely = _unlikely(lengths, self._bursts.of(running.request).is_alike)
                 chance += unlikely.above(most) / max(unlikely.above(done), 1e-6)
         return chance
+
+
+def _is_rival(one: Candidate, home: Candidate) -> bool:
+    """Whether it would be chosen before the home of a burst, if that were all."""
+    return one is not home and one.is_free and one.finish_s < home.finish_s
 
 
 def _slowness(occupancy: Occupancy, company: int) -> float:

@@ -8,7 +8,7 @@ from pairproxy.core.errors import SlotsTaken
 from pairproxy.core.local import LocalEngines
 from pairproxy.core.models import AttemptId, NodeId, RequestId
 from pairproxy.core.nodes import NodeTable
-from pairproxy.core.occupancies import FEW, LOOK_S, SlotTable
+from pairproxy.core.occupancies import EACH_S, FEW, SlotTable
 from pairproxy.core.plan import Occupancy
 from pairproxy.core.promises import PromiseBook
 from pairproxy.core.running import Running, RunningTable
@@ -67,13 +67,14 @@ def test_of_many_what_is_left_is_looked_at_now_and_then() -> None:
     """Until then it is as it was; of few it is always what it is now."""
     few, many = Known(FEW), Known(FEW + 1)
     before = [prices(known.slots.look(0.0)[at(A)]) for known in (few, many)]
-    later = LOOK_S / 2
+    later = EACH_S
     for known in (few, many):
         known.running.count_time(later)
     assert prices(few.slots.look(later)[at(A)]) < before[0]
     assert prices(many.slots.look(later)[at(A)]) == before[1]
-    many.running.count_time(LOOK_S)
-    assert prices(many.slots.look(LOOK_S)[at(A)]) < before[1]
+    later = EACH_S * (FEW + 1)
+    many.running.count_time(later)
+    assert prices(many.slots.look(later)[at(A)]) < before[1]
 
 
 def test_whose_reply_begins_reads_no_more() -> None:
