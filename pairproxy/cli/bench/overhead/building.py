@@ -27,13 +27,10 @@ class Programs:
 
 async def build(cache: Path) -> Programs:
     """Both programs, compiled if these sources were not yet. Raises CannotBuild."""
-    compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
-    if compiler is None:
-        raise CannotBuild("There is no C compiler: install one (Debian: `apt install gcc libc6-dev`).")
     directory = cache / "bench" / f"native-{_digest()}"
     directory.mkdir(parents=True, exist_ok=True)
-    upstream = await _compiled(compiler, "fast_upstream", directory)
-    return Programs(upstream, await _compiled(compiler, "load_generator", directory))
+    upstream = await _compiled("fast_upstream", directory)
+    return Programs(upstream, await _compiled("load_generator", directory))
 
 
 def _digest() -> str:
@@ -42,10 +39,13 @@ def _digest() -> str:
     return hashlib.sha256(" ".join(OPTIONS).encode() + content).hexdigest()[:16]
 
 
-async def _compiled(compiler: str, name: str, directory: Path) -> Path:
+async def _compiled(name: str, directory: Path) -> Path:
     program = directory / name
     if program.exists():
         return program
+    compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
+    if compiler is None:
+        raise CannotBuild("There is no C compiler: install one (Debian: `apt install gcc libc6-dev`).")
     half_made = directory / f"{name}.{os.getpid()}"  # two may compile at once; the last one to end wins
     process = await asyncio.create_subprocess_exec(
         compiler, *OPTIONS, "-o", str(half_made), str(NATIVE / f"{name}.c"), stderr=asyncio.subprocess.PIPE

@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from pairproxy.cli.bench.__main__ import app
-from pairproxy.cli.bench.overhead import command
+from pairproxy.cli.bench.overhead import building, command
 from pairproxy.cli.bench.overhead.command import CANNOT, chosen
 from pairproxy.cli.bench.overhead.document import Document, to_json
 from pairproxy.cli.bench.overhead.processes import what_is_missing
@@ -51,6 +51,15 @@ def test_where_nothing_can_be_measured_it_says_why(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(command, "what_is_missing", lambda: "This needs two cores.")
     shown = CliRunner().invoke(app, ["overhead"])
     assert (shown.exit_code, shown.output) == (CANNOT, "This needs two cores.\n")
+
+
+@pytest.mark.skipif(what_is_missing() is not None, reason=str(what_is_missing()))
+def test_without_a_compiler_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same exit status, and nothing is started."""
+    monkeypatch.setenv("PAIRPROXY_CACHE", str(tmp_path))
+    monkeypatch.setattr(building, "COMPILERS", ("no-such-compiler",))
+    shown = CliRunner().invoke(app, ["overhead", "--only", "direct,json-1"])
+    assert (shown.exit_code, "apt install gcc" in shown.output) == (CANNOT, True)
 
 
 @pytest.mark.slow

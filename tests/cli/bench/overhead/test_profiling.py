@@ -19,6 +19,8 @@ def test_another_workload_is_refused() -> None:
 def test_a_daemon_under_load_is_drawn() -> None:
     """Ten lines with their parts, and a graph in which the daemon's own functions stand."""
     shown = CliRunner().invoke(app, ["profile", "json-64", "--seconds", "2"])
+    if "ptrace_scope" in shown.output:
+        pytest.skip("the kernel lets nobody look at other processes")
     assert shown.exit_code == 0, shown.output
     lines = [line for line in shown.output.splitlines() if line.lstrip()[:1].isdigit()]
     assert len(lines) == 10
