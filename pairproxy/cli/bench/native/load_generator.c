@@ -263,5 +263,7 @@ int main(int count, char **arguments) {
     }
   }
   print_result(clients);
+  free(clients);
+  free(request);
   return 0;
 }
