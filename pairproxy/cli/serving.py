@@ -5,6 +5,7 @@ import ctypes
 import gc
 import logging
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,6 +36,12 @@ ARENAS = -8, 1
 """M_ARENA_MAX of glibc's mallopt(), and how many: with a heap for each, which they leave in pieces, our ten
 threads cost 5 MB of 90 at 512 streams. They seldom want memory at once, for they share one interpreter.
 """
+CHECK_S = 20.0  # for a look at our own certificate in a process of its own, which takes a fifth of a second
+_CHECK = """
+import pathlib, sys
+from pairproxy.security.identity import load_or_create
+load_or_create(pathlib.Path(sys.argv[1]))
+"""
 _log = logging.getLogger(__name__)
 
 
@@ -53,6 +60,7 @@ def serve(options: UpOptions) -> None:
     supervisor = Supervisor.here()
     with supervisor.hears_of_failure():
         settings = read()
+        _check_identity(home)
         with _logging(settings, options.log_file) as say:
             taking = _agreed(home, settings, is_agreed=options.yes) if options.takeover else None
             _run(settings, read, home, supervisor, say, taking, stop_on_eof=options.stop_on_eof)
@@ -148,6 +156,21 @@ def _share_one_heap() -> None:
     """Before there are threads; other systems than those with glibc have no such wish to take."""
     with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(*ARENAS)
+
+
+def _check_identity(home: Path) -> None:
+    """Have a process of its own make or check our certificate, once: cryptography would stay here for good.
+
+    Whatever goes wrong with it, the daemon meets again, and tells.
+    """
+    from pairproxy.security.identity import is_checked
+
+    if not is_checked(home):
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            command = [sys.executable, "-P", "-c", _CHECK, str(home)]
+            subprocess.run(
+                command, check=False, capture_output=True, stdin=subprocess.DEVNULL, timeout=CHECK_S
+            )
 
 
 def _freeze() -> None:

@@ -89,6 +89,11 @@ def load_or_create(home: Path) -> Identity:
     return Identity(device_id, der, certificate_file, key_file)
 
 
+def is_checked(home: Path) -> bool:
+    """Whether a pair in ``home`` was found good before: most likely it is still that one."""
+    return (home / _CHECKED_FILE).exists()
+
+
 def _checked(memory: Path, key: bytes, certificate: bytes) -> tuple[NodeId, bytes]:
     """The device id and the DER of a pair that is as it must be. Raises StoreError for any other.
 
