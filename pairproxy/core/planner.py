@@ -92,11 +92,12 @@ class Planner:
             self._pricing.holders.hold()
             self._pricing.bursts.update(queue)
             only = self._only_place(queue, at)
-            if only is not None:
-                one = self._sent(queue[0], only, held, at)
-                placed, rest = ([one], rest) if one is not None else (placed, deque(queue))
-            else:
+            if only is None:
                 placed, rest = self._walk(queue, held, at)
+            elif (one := self._sent(queue[0], only, held, at)) is not None:
+                placed.append(one)
+            else:
+                rest.extend(queue)
         self._pricing.holders.let_go()
         self._asking.end(held)
         return placed, rest

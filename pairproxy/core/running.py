@@ -98,7 +98,8 @@ class Running:
 
     def _alone_s(self, company_s: Mapping[int, float]) -> float:
         """How long its engine would have taken alone for what it did for it in company."""
-        return sum(seconds * self.rates.share(company) for company, seconds in company_s.items())
+        beta = self.rates.beta  # as Rates.share reckons, for up to as many numbers as ran there
+        return sum([seconds * (1.0 / (1.0 + beta * (ran - 1))) for ran, seconds in company_s.items()])
 
     def _hangs_s(self, at: float) -> float:
         """What takes LATE_TIMES as long as expected is believed to hang, and the longer, the more."""
