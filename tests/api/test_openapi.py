@@ -11,9 +11,9 @@ import pytest
 import typer
 from openapi_spec_validator import validate
 
-from pairproxy import cli
 from pairproxy.api.openapi import ENDPOINTS, build, encoded, field_types
 from pairproxy.api.printed import PRINTED
+from pairproxy.cli.commands import app
 from tests.api.test_models import MATRIX
 from tests.api.test_schema import STATUS
 
@@ -110,7 +110,7 @@ def printing() -> set[str]:
     """Every command that has --json, as the command line itself tells."""
     return {
         name
-        for name, command in _commands(typer.main.get_command(cli.app))
+        for name, command in _commands(typer.main.get_command(app))
         if any("--json" in parameter.opts for parameter in command.params)
     }
 
