@@ -63,8 +63,8 @@ class Attempt:
 
     __slots__ = (
         "_broken_off", "_cancelling", "_desk", "_has_first_byte", "_interruption", "_is_interrupted",
-        "_is_moved", "_is_over", "_task", "decision", "delivered", "goes_on", "id", "is_sent", "place",
-        "queued_s", "quiet_s", "request", "said_all", "written",
+        "_is_moved", "_is_over", "_task", "decision", "delivered", "goes_on", "id", "is_sent", "is_whole",
+        "place", "queued_s", "quiet_s", "request", "said_all", "written",
     )  # fmt: skip
 
     def __init__(
@@ -82,6 +82,8 @@ class Attempt:
         self.decision: Decision = command.decision
         self.quiet_s = command.quiet_s
         self.is_sent = False
+        self.is_whole = False
+        """Whether the end of its reply came with its first byte, which is told with it then."""
         self.place: Place = command.decision.place
         self.said_all: SaidAll = _said_nothing
         self.written: Written = _wrote_nothing
@@ -107,18 +109,20 @@ class Attempt:
         """Whether it ended to be done elsewhere."""
         return isinstance(self._broken_off, Moved)
 
-    def first_byte(self, *, is_error: bool = False) -> None:
+    def first_byte(self, *, is_error: bool = False, is_whole: bool = False) -> None:
         """Say that the first body byte is here; from now on the client gets this reply or its ruin.
 
         If it was to be taken back in this very moment, it is not. ``is_error``: the reply is the engine's own
-        error.
+        error. ``is_whole``: all of it is here, and finish() follows at once.
         """
         self._has_first_byte = True
         if self.is_taken_back and not self._is_interrupted:
             self._broken_off = None
             if self._interruption is not None:
                 self._interruption.cancel()
-        self._desk.tell(FirstByteReceived(self._desk.now(), self.id, is_error))
+        self.is_whole = is_whole and not self.request.is_streaming
+        if not self.is_whole:  # else it need not be planned twice in one moment
+            self._desk.tell(FirstByteReceived(self._desk.now(), self.id, is_error))
 
     def finish(self, outcome: Outcome, usage: Usage) -> None:
         """Say that the reply ended, and how."""
@@ -180,6 +184,9 @@ class Attempt:
 
     def _failed(self, error: BaseException) -> bool:
         """Stamp a failure; True: it is dealt with, go round the loop."""
+        if self.is_whole:
+            self.is_whole = False
+            self._desk.tell(FirstByteReceived(self._desk.now(), self.id))
         settled = not self.is_sent
         if isinstance(error, asyncio.CancelledError | ConnectionError):  # the client left
             usage = self.said_all()

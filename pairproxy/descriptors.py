@@ -14,7 +14,8 @@ SHORT = 96  # with fewer free ones idle connections give way, so that peers need
 LAST = 32  # of these, what no connection may take: for the engines of what runs, files, state streams
 MOST = 65_536  # asked for at most: far more than our limits add up to, and macOS refuses "unlimited"
 OTHER_MOST = 10_240  # where that is refused: OPEN_MAX of macOS
-RECOUNT = 64  # times asked after which a count is not believed any more
+RECOUNT = 64  # times asked after which a count is not believed any more, unless so many are free:
+PLENTY = 4096  # more than all ports and engines' connections together take in RECOUNT_S
 RECOUNT_S = 0.25  # and its age: other ports and the engines' connections take descriptors as well
 
 _LISTS = (Path("/proc/self/fd"), Path("/dev/fd"))  # Linux, macOS
@@ -55,7 +56,8 @@ class Descriptors:
         """How many are free: exactly if few are, else as of the last count; MOST where there is no limit."""
         self._asked += 1
         now = time.monotonic()
-        is_old = self._asked > RECOUNT or now - self._counted_at > RECOUNT_S
+        is_asked = self._asked > RECOUNT and self._free < PLENTY
+        is_old = is_asked or now - self._counted_at > RECOUNT_S
         if is_old or self._free < SHORT + 2 * RECOUNT:  # each asker may have taken two since
             self._free, self._asked, self._counted_at = _count_free(), 0, now
         return self._free

@@ -139,7 +139,7 @@ class Dispatcher:
         self._attempts.pop(attempt.id, None)
         self._waiting.pop(attempt.id.request, None)
         settled = self._is_settled(attempt, settled)
-        self.tell(AttemptFinished(self.now(), attempt.id, outcome, usage, settled))
+        self.tell(AttemptFinished(self.now(), attempt.id, outcome, usage, settled, attempt.is_whole))
 
     def fail(self, attempt: Attempt, error: PairproxyError, settled: bool) -> None:
         """An attempt failed before its first byte."""

@@ -151,3 +151,42 @@ def test_a_client_that_leaves_in_the_middle_is_not_gone_on_with() -> None:
             assert one.record.outcome is Outcome.CANCELLED
 
     run_async(main())
+
+
+@pytest.mark.parametrize(
+    ("is_streaming", "told"),
+    [(False, ["AttemptFinished"]), (True, ["FirstByteReceived", "AttemptFinished"])],
+)
+def test_a_reply_that_is_here_at_once_is_told_of_once(is_streaming: bool, told: list[str]) -> None:
+    """Its first byte is told with its end; a stream's is not waited for."""
+
+    async def come_whole(attempt: Attempt) -> None:
+        attempt.first_byte(is_whole=True)
+        attempt.finish(*DONE)
+
+    async def main() -> None:
+        async with bridge() as one:
+            one.events.clear()
+            await one.run("r", come_whole, is_streaming=is_streaming)
+            assert [type(event).__name__ for event in one.events] == ["RequestArrived", *told]
+            assert one.record.attempts[0].first_byte_at is not None
+
+    run_async(main())
+
+
+def test_a_reply_that_is_here_at_once_and_fails_has_begun() -> None:
+    """A fault of ours between its first byte and its end: the first byte is told all the same."""
+
+    async def fail_at_the_end(attempt: Attempt) -> None:
+        attempt.first_byte(is_whole=True)
+        raise ZeroDivisionError
+
+    async def main() -> None:
+        async with bridge() as one:
+            one.events.clear()
+            with pytest.raises(ZeroDivisionError):
+                await one.run("r", fail_at_the_end, is_streaming=False)
+            kinds = [type(event).__name__ for event in one.events]
+            assert kinds == ["RequestArrived", "FirstByteReceived", "AttemptFailed"]
+
+    run_async(main())

@@ -54,13 +54,17 @@ class FirstByteReceived:
 
 @value(frozen=True, slots=True)
 class AttemptFinished:
-    """A reply ended: done, error (the engine's own) or truncated. ``settled`` as in RequestAbandoned."""
+    """A reply ended: done, error (the engine's own) or truncated. ``settled`` as in RequestAbandoned.
+
+    ``is_whole``: its first byte came with its end, and no FirstByteReceived was told; never of a stream.
+    """
 
     at: float
     attempt: AttemptId
     outcome: Outcome
     usage: Usage
     settled: bool = True
+    is_whole: bool = False
 
 
 @value(frozen=True, slots=True)

@@ -78,8 +78,6 @@ class Scheduler:
         self.running = self._knows.running
         self.rights = self._knows.rights
 
-    # --- the entrance -----------------------------------------------------------------------------------
-
     def handle(self, event: Event) -> list[Command]:
         """Take in what happened; answer what to do now, in order."""
         self.running.count_time(event.at)
@@ -189,6 +187,9 @@ class Scheduler:
             case FirstByteReceived():
                 self._begin(event)
             case AttemptFinished():
+                if event.is_whole:
+                    self._begin(FirstByteReceived(event.at, event.attempt))
+                    self.running.count_time(event.at)  # it was two events
                 self._silence.heard(event.attempt, event.at)
                 self._rescue.finished(event)
                 self._endings.finished(event)
@@ -198,11 +199,10 @@ class Scheduler:
                 commands += self._endings.broken(event)
             case EngineSettled():
                 self._endings.settled(event)
-            case DrainStarted():
+            case DrainStarted() | DrainEnded():
                 self._knows.is_draining = True
-            case DrainEnded():
-                self._knows.is_draining = True
-                self._knows.queue.close()
+                if isinstance(event, DrainEnded):
+                    self._knows.queue.close()
             case RightsChanged(_, rights):
                 self.rights.follow(rights)
             case OfferChanged(_, withheld):

@@ -132,7 +132,7 @@ async def relay(reply: Reply, attempt: Attempt, downstream: Downstream, is_peer:
         attempt.said_all = lambda: meter.usage() if meter.outcome(is_complete=True) is Outcome.DONE else None
     end = End(reply, downstream, is_peer=is_peer)
     write = end.write if end.is_held else downstream.write
-    begun = partial(attempt.first_byte, is_error=reply.status >= 400)
+    begun = partial(attempt.first_byte, is_error=reply.status >= 400, is_whole=reply.is_complete)
     await reply.relay(write, meter.feed, downstream.drain, downstream.buffered, begun)
     outcome = meter.outcome(is_complete=True)
     end.judge(outcome)

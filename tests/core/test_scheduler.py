@@ -1,5 +1,6 @@
 """Conversations about the requests of this machine: tell an event, expect commands."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -246,3 +247,24 @@ def test_a_place_that_hangs_is_not_waited_for() -> None:
         assert sent(told.hears(document(B, rates=FAST))) == []
     told.at += 1.0
     assert sent(told.hears(document(B, rates=FAST))) == [("waits", A)]
+
+
+def test_a_reply_that_came_at_once_is_as_one_that_began_and_ended_in_a_moment() -> None:
+    """What it teaches, and who is known to use the engine, is the same; the next one goes as soon."""
+    whole, told = Told(slots=1), Told(slots=1)
+    attempt, usage = AttemptId(RequestId("r"), 1), Usage(output_tokens=50)
+    for one in (whole, told):
+        one.hears(document(B, slots=0))
+        one.arrives(replace(ask("r"), is_streaming=False))
+        one.arrives(ask("next"))
+        one.at += 2.0
+    told.begins("r")
+    end = AttemptFinished(told.at, attempt, Outcome.DONE, usage)
+    commands = told.tell(end)
+    assert repr(whole.tell(replace(end, is_whole=True))) == repr(commands)
+    assert sent(commands) == [("next", A)]
+    assert whole.scheduler.places(told.at) == told.scheduler.places(told.at)
+    for at in (told.at, told.at + 5.0, told.at + 20.0):
+        assert whole.scheduler.document_for(B, "e", 1, "a", at) == told.scheduler.document_for(
+            B, "e", 1, "a", at
+        )

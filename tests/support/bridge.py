@@ -53,10 +53,13 @@ class Bridge:
         document = StateDocument(THERE.node, "b", PROTOCOL, "epoch", 1, False, 0, engines=(state,))
         self.dispatcher.tell(NodeReported(self.dispatcher.now(), document))
 
-    async def run(self, name: str, *blocks: Callable[[Attempt], Awaitable[None]]) -> list[Place]:
+    async def run(
+        self, name: str, *blocks: Callable[[Attempt], Awaitable[None]], is_streaming: bool = True
+    ) -> list[Place]:
         """Carry out a request, the n-th attempt by the n-th block; returns the places of its attempts."""
         places = []
-        async with aclosing(self.dispatcher.attempts(asked(name))) as attempts:
+        request = asked(name, is_streaming=is_streaming)
+        async with aclosing(self.dispatcher.attempts(request)) as attempts:
             async for attempt in attempts:
                 async with attempt:
                     places.append(attempt.place)
@@ -84,9 +87,9 @@ async def bridge(settle: Any = settled_at_once, rules: Rules | None = None) -> A
         one.dispatcher.close()
 
 
-def asked(name: str) -> Request:
+def asked(name: str, *, is_streaming: bool = True) -> Request:
     """A request of a client of this machine."""
-    return Request(RequestId(name), MODEL, Dialect.OLLAMA, "/api/chat", True, 100, 10, engine=ENGINE)
+    return Request(RequestId(name), MODEL, Dialect.OLLAMA, "/api/chat", is_streaming, 100, 10, engine=ENGINE)
 
 
 async def succeed(attempt: Attempt) -> None:

@@ -158,6 +158,8 @@ class Ledger:
         if len(opened.running) > 1:
             for number in [number for number in opened.running if number != event.attempt.number]:
                 opened.end_attempt(number, event.at, Outcome.CANCELLED.value)
+        if event.is_whole:
+            opened.running[event.attempt.number].first_byte_at = event.at
         opened.end_attempt(event.attempt.number, event.at, event.outcome.value)
         self._close(event.attempt.request, event.at, event.outcome, event.usage)
 

@@ -1,6 +1,7 @@
-"""What a ledger tells of requests that are open, and how many ended how."""
+"""What a ledger tells of requests that are open, that came at once, and how many ended how."""
 
-from pairproxy.core.models import Outcome, RequestId
+from pairproxy.core.events import AttemptFinished
+from pairproxy.core.models import AttemptId, Outcome, RequestId, Usage
 from tests.core.accounting.conversation import A, B, Told, asked, dispatch
 
 
@@ -28,3 +29,12 @@ def test_outcomes_count_the_records_that_are_kept() -> None:
     told.left(9.5, "guest")
     assert told.ledger.outcomes == {"done": 2, "cancelled": 1}
     assert told.ledger.ended == 4
+
+
+def test_a_reply_that_came_at_once_has_its_first_byte_at_its_end() -> None:
+    """Nobody told of its first byte before."""
+    told = Told()
+    told.arrived(0.0, "r", dispatch("r", A))
+    end = AttemptFinished(3.0, AttemptId(RequestId("r"), 1), Outcome.DONE, Usage(), is_whole=True)
+    told.ledger.record(end, [])
+    assert (told.only.ttft_s, told.only.latency_s) == (3.0, 3.0)
