@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from pairproxy.core.models import NodeId
 
+APART_BITS = 6  # of how many ran that are told apart: up to 64 all, of more those that differ by a 32nd
+ALL_APART = 2**APART_BITS  # a reply beside hundreds need not say beside how many exactly; marks stay small
 MOST_USERS = 256  # of one place that are remembered after they left; more nodes are not paired with one
 
 User = NodeId | None
@@ -24,6 +26,18 @@ class Clock:
     events: int = 0
 
 
+def group_of(company: int) -> int:
+    """The number under which so many count: their own up to ALL_APART, then one for all that are alike."""
+    shift = max(company.bit_length() - APART_BITS, 0)
+    return (shift << (APART_BITS - 1)) + (company >> shift)
+
+
+def middle_of(group: int) -> int:
+    """How many run where a group is counted."""
+    shift = max((group >> (APART_BITS - 1)) - 1, 0)
+    return ((group - (shift << (APART_BITS - 1))) << shift) + ((1 << shift) >> 1)
+
+
 class Company:
     """The seconds of one place in which any run there, by how many do."""
 
@@ -34,8 +48,8 @@ class Company:
         self._counted_at = clock.at
         self._running = 0
         self._readers = 0  # of those that run, who read their prompts
-        self._seconds = [0.0]  # in which so many ran
-        self._latest: dict[int, None] = {}  # how many ran, the latest at the end
+        self._seconds = [0.0]  # in which so many ran, by group
+        self._latest: dict[int, None] = {}  # groups, the latest at the end
         self._reading_s = 0.0  # in which any read, divided by how many did
 
     def join(self) -> tuple[Sequence[float], float]:
@@ -69,11 +83,11 @@ class Company:
         """Seconds since the mark was taken, by how many ran."""
         self._count_time()
         found: dict[int, float] = {}
-        for company in reversed(self._latest):
-            seconds = self._seconds[company] - (mark[company] if company < len(mark) else 0.0)
+        for group in reversed(self._latest):
+            seconds = self._seconds[group] - (mark[group] if group < len(mark) else 0.0)
             if seconds <= 0.0:
                 break  # so many ran before the mark only, as all that follow
-            found[company] = seconds
+            found[group if group < ALL_APART else middle_of(group)] = seconds
         return found
 
     def _count_time(self) -> None:
@@ -82,11 +96,12 @@ class Company:
         company = self._running
         if passed <= 0.0 or not company:
             return
-        while len(self._seconds) <= company:
+        group = company if company < ALL_APART else group_of(company)
+        while len(self._seconds) <= group:
             self._seconds.append(0.0)
-        self._seconds[company] += passed
-        self._latest.pop(company, None)
-        self._latest[company] = None
+        self._seconds[group] += passed
+        self._latest.pop(group, None)
+        self._latest[group] = None
         if self._readers:
             self._reading_s += passed / self._readers
 

@@ -1,6 +1,6 @@
 import pytest
 
-from pairproxy.core.company import Clock, Company
+from pairproxy.core.company import ALL_APART, APART_BITS, Clock, Company, group_of, middle_of
 
 
 def test_seconds_are_those_between_two_marks_by_how_many_ran() -> None:
@@ -33,6 +33,33 @@ def test_more_than_ever_before_are_no_trouble() -> None:
         company.join()
     clock.at = 8.0
     assert company.seconds_since(mark) == {1: 1.0, 2: 1.0, 3: 1.0, 4: 1.0, 5: 1.0, 6: 3.0}
+
+
+def test_of_many_those_that_are_alike_count_as_one() -> None:
+    """So that a mark of hundreds is short, and a look at it takes no longer than one at a few dozen."""
+    assert [group_of(company) for company in range(ALL_APART)] == [*range(ALL_APART)]
+    groups = [group_of(company) for company in range(5000)]
+    assert groups == sorted(groups)
+    assert set(groups) == {*range(groups[-1] + 1)}
+    for company, group in enumerate(groups):
+        assert group_of(middle_of(group)) == group
+        assert abs(middle_of(group) - company) <= company / 2**APART_BITS
+    assert group_of(512) < 3 * ALL_APART
+
+
+def test_seconds_among_hundreds_are_told_by_about_how_many() -> None:
+    """None of them is lost."""
+    clock = Clock()
+    company = Company(clock)
+    mark, _ = company.join()
+    for number in range(1, 300):
+        clock.at = float(number)
+        company.join()
+    seconds = company.seconds_since(mark)
+    assert sum(seconds.values()) == 299.0
+    assert all(seconds[ran] == 1.0 for ran in range(1, ALL_APART))
+    assert sum(ran * each for ran, each in seconds.items()) == pytest.approx(sum(range(300)), rel=0.01)
+    assert len(company.seconds_since(mark)) < 2 * ALL_APART + 20
 
 
 def test_reading_is_shared_by_those_that_read() -> None:
