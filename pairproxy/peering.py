@@ -63,6 +63,7 @@ class Peering:
         self._identity = identity
         self._trust = trust
         self._settings = settings
+        self._scheduler = scheduler
         self._dispatcher = dispatcher
         self._discovery: Discovery | None = None
         self._following: dict[NodeId, asyncio.Task[Any]] = {}
@@ -126,6 +127,7 @@ class Peering:
             catalogue,
             self._publisher.refusal,
             self.models,
+            lambda: sum(self._scheduler.local.slots().values()),
         )
         # Who was forgotten gets through the handshake as well, only to be told that it was.
         known = [one.certificate for one in self._trust.peers()]

@@ -54,6 +54,7 @@ ServeModels = Callable[[web.BaseRequest, NodeId], Awaitable[web.StreamResponse]]
 
 
 HELD_BODIES = 4  # of the largest size that a peer's requests may hold in memory; honest ones are small
+CONNECTIONS_A_SLOT = 1.25  # what asks beside those that run: state, listings, who comes too late for a slot
 FORMER_S = 1.0  # for an attempt whose connection was ended to give its slot back, which takes milliseconds
 
 
@@ -91,7 +92,9 @@ class PeerPort(Port):
         catalogue: Catalogue,
         refusal: Callable[[NodeId], bytes],
         models: ServeModels | None = None,
+        slots: Callable[[], int] = lambda: 0,
     ) -> None:
+        """``slots``: of this node's engines, now."""
         super().__init__(self._handle, limits, most=limits.peer_connections, kept=LOCAL)
         self._dispatcher = dispatcher
         self._route = route
@@ -105,6 +108,7 @@ class PeerPort(Port):
         self._catalogue = catalogue
         self._refusal = refusal
         self._models = models
+        self._slots = slots
         self._open: dict[NodeId, int] = {}
         self._held: dict[NodeId, int] = {}  # bytes of bodies
         self._serving: dict[str, _Serving] = {}  # by request, whatever its attempt
@@ -116,13 +120,17 @@ class PeerPort(Port):
             if transport is not None and peer_certificate(transport) == certificate:
                 transport.abort()
 
+    def most_of_owner(self) -> int:
+        """Connections that one peer may have now: for every slot one, and some beside them."""
+        return max(super().most_of_owner(), int(self._slots() * CONNECTIONS_A_SLOT))
+
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         downstream = Downstream(request, self._limits.client_stall_s)
         peer: NodeId | None = None
         try:
             peer = self._authenticate(request)
             self._open[peer] = self._open.get(peer, 0) + 1
-            if self._open[peer] > self._limits.peer_connections:
+            if self._open[peer] > self.most_of_owner():
                 raise QueueFull("Too many requests of this peer are open.", retry_after_s=1)
             return await self._answer(request, peer, downstream)
         except PairproxyError as error:

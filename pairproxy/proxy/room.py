@@ -13,9 +13,9 @@ Owner = bytes | None
 
 
 class Room:
-    """The connections of one port, at most ``most`` of each owner while some of them are idle."""
+    """The connections of one port, at most ``most()`` of each owner while some of them are idle."""
 
-    def __init__(self, most: int, is_short: Callable[[], bool]) -> None:
+    def __init__(self, most: Callable[[], int], is_short: Callable[[], bool]) -> None:
         """``is_short``: whether descriptors run out."""
         self._most = most
         self._is_short = is_short
@@ -28,9 +28,10 @@ class Room:
         """Give a new connection a place, another's if need be."""
         self._owners[connection] = owner
         self._counts[owner] = self._counts.get(owner, 0) + 1
-        if self._counts[owner] > self._most:
+        most = self._most()
+        if self._counts[owner] > most:
             self._close(one for one in self._idle if self._owners.get(one) == owner)
-            if self._counts[owner] > self._most:  # also where one gave way that was late itself
+            if self._counts[owner] > most:  # also where one gave way that was late itself
                 self._late.add(connection)
         elif self._is_short():
             self.close_longest_idle()
@@ -59,7 +60,7 @@ class Room:
 
     def is_crowded(self, connection: Connection) -> bool:
         """Whether this connection is one too many of its owner's."""
-        return connection in self._late and self._counts[self._owners[connection]] > self._most
+        return connection in self._late and self._counts[self._owners[connection]] > self._most()
 
     def close_longest_idle(self) -> None:
         """Close one connection of anybody, if there is one that nobody would miss."""

@@ -78,7 +78,8 @@ class Port:
         self._handler = handler
         self._kept = kept
         self._descriptors = Descriptors()
-        self._room = Room(most or limits.connections, lambda: self._descriptors.free() < SHORT)
+        self._most = most or limits.connections
+        self._room = Room(self.most_of_owner, lambda: self._descriptors.free() < SHORT)
         self._handling = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -94,6 +95,10 @@ class Port:
     def connections(self) -> int:
         """Open connections, idle ones included."""
         return len(self._server.connections)
+
+    def most_of_owner(self) -> int:
+        """Connections that one owner may have now."""
+        return self._most
 
     async def start(self, sock: socket.socket, tls: ssl.SSLContext | None = None) -> None:
         """Answer on a bound socket from now on."""

@@ -8,6 +8,7 @@ import asyncio
 from collections import deque
 
 from pairproxy.upstreams.connection import Address, Connection
+from pairproxy.upstreams.turns import Turns
 
 IDLE_S = 3.5  # Node, uvicorn and llama-server close after 5 s; a request must not meet that
 REQUESTS = 1000  # as nginx allows; who ends one earlier (llama-server: 100) says so in its last reply
@@ -16,8 +17,10 @@ REQUESTS = 1000  # as nginx allows; who ends one earlier (llama-server: 100) say
 class IdlePool:
     """Idle connections by address, the longest idle first. At most ``limit`` of them."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, turns: Turns | None = None) -> None:
+        """``turns``: whoever waits there comes first."""
         self._limit = limit
+        self._turns = turns
         self._idle: dict[Address, deque[Connection]] = {}
         self._count = 0
         self._sweep: asyncio.TimerHandle | None = None
@@ -38,6 +41,8 @@ class IdlePool:
         """Keep a connection, or close it if it served its time."""
         if connection.requests >= REQUESTS or self._count >= self._limit:
             connection.abort()
+            return
+        if self._turns is not None and self._turns.give(connection):
             return
         loop = asyncio.get_running_loop()
         connection.idle_since = loop.time()

@@ -13,8 +13,10 @@ from pairproxy.upstreams.outgoing import INLINE_BODY_BYTES, Outgoing, request_he
 from pairproxy.upstreams.pool import REQUESTS, IdlePool
 from pairproxy.upstreams.reply import Reply
 from pairproxy.upstreams.sockets import give_away, open_socket
+from pairproxy.upstreams.turns import Turns
 
 HANDSHAKE_S = 5.0  # TLS over a LAN takes 5 ms; a busy single-board computer 300
+CONNECTIONS_TRIED = 3  # by one request: the one that was idle, a new one, and another if a peer cut that off
 
 
 class Reachable(Protocol):
@@ -48,7 +50,8 @@ class Upstream:
         self._tls = tls
         self._pin = pin
         self._failed = failed
-        self._pool = IdlePool(limits.connections)
+        self._turns = Turns(limits.connect_timeout_s + HANDSHAKE_S) if pin is not None else None
+        self._pool = IdlePool(limits.connections, self._turns)
         self.reused = self.dialled = 0  # requests sent on a connection that was there, and on a new one
         self._open: set[Connection] = set()
         self._all_lost: asyncio.Future[None] | None = None
@@ -72,19 +75,39 @@ class Upstream:
     async def _send(self, outgoing: Outgoing, head: bytes) -> Reply:
         address = self._endpoint.address(outgoing.target.partition("?")[0])
         is_reusing = outgoing.is_repeatable and not outgoing.may_switch
-        reused = self._pool.take(address) if is_reusing else None
-        if reused is not None:
-            self.reused += 1
-            was_dialled = reused.requests == 0  # it is new: that it fails is no matter of its having idled
-            reply = self._begin(reused, outgoing, head)
+        connection = self._pool.take(address) if is_reusing else None
+        tried = 0
+        while True:
+            if connection is None:
+                connection = await (self._fresh(address) if is_reusing else self._connect(address))
+            was_idle = connection.requests > 0
+            if was_idle:
+                self.reused += 1
+            else:
+                self.dialled += 1
+            reply = self._begin(connection, outgoing, head)
             try:
-                return await self._opened(reply, reused, outgoing)
-            except (BrokenReply, NotTrusted):
-                if reply.has_bytes or was_dialled:
+                return await self._opened(reply, connection, outgoing)
+            except (BrokenReply, NotTrusted) as error:
+                tried += 1
+                is_cut_off = self._turns is not None and isinstance(error, BrokenReply)
+                may_go_on = outgoing.is_repeatable and (was_idle or is_cut_off)
+                if reply.has_bytes or tried >= CONNECTIONS_TRIED or not may_go_on:
                     raise
-        self.dialled += 1
-        connection = await self._connect(address)
-        return await self._opened(self._begin(connection, outgoing, head), connection, outgoing)
+            connection = None
+
+    async def _fresh(self, address: Address) -> Connection:
+        """A connection on which nothing is under way: a new one, or a peer's that comes free sooner."""
+        turns = self._turns
+        if turns is None:
+            return await self._connect(address)
+        while (free := await turns.next(address)) is not None:
+            if free.is_usable:
+                return free
+        try:
+            return await self._connect(address)
+        finally:
+            turns.end()
 
     async def fetch(
         self,
@@ -169,7 +192,10 @@ class Upstream:
             async with asyncio.timeout(self._limits.connect_timeout_s):
                 sock = await open_socket(*address, is_peer=self._tls is not None)
         except (OSError, UnicodeError):  # TimeoutError is an OSError
-            raise Unreachable(f"Nothing answers at {who}. See whether it runs there.") from None
+            why = f"Nothing answers at {who}. See whether it runs there."
+            if self._turns is not None:
+                self._turns.fail(address, why)
+            raise Unreachable(why) from None
         connection = Connection(address, self._released, self._lost)
         await self._shake_hands(connection, sock, who)
         self._open.add(connection)

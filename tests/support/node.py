@@ -171,6 +171,7 @@ class Node:
             self.catalogue,
             publisher.refusal,
             self._serve_models,
+            lambda: sum(self.scheduler.local.slots().values()),
         )
         (sock,) = bind("127.0.0.1", 0, "")
         self.port = port_of(sock)
