@@ -36,11 +36,13 @@ ARENAS = -8, 1
 """M_ARENA_MAX of glibc's mallopt(), and how many: with a heap for each, which they leave in pieces, our ten
 threads cost 5 MB of 90 at 512 streams. They seldom want memory at once, for they share one interpreter.
 """
-CHECK_S = 20.0  # for a look at our own certificate in a process of its own, which takes a fifth of a second
+CHECK_S = 20.0  # for a look at certificates in a process of its own, which takes a fifth of a second
 _CHECK = """
 import pathlib, sys
 from pairproxy.security.identity import load_or_create
-load_or_create(pathlib.Path(sys.argv[1]))
+from pairproxy.security.trust import TrustStore
+home = pathlib.Path(sys.argv[1])
+TrustStore(home, load_or_create(home).device_id).load()
 """
 _log = logging.getLogger(__name__)
 
@@ -60,7 +62,7 @@ def serve(options: UpOptions) -> None:
     supervisor = Supervisor.here()
     with supervisor.hears_of_failure():
         settings = read()
-        _check_identity(home)
+        _check_certificates(home)
         with _logging(settings, options.log_file) as say:
             taking = _agreed(home, settings, is_agreed=options.yes) if options.takeover else None
             _run(settings, read, home, supervisor, say, taking, stop_on_eof=options.stop_on_eof)
@@ -158,14 +160,15 @@ def _share_one_heap() -> None:
         ctypes.CDLL(None).mallopt(*ARENAS)
 
 
-def _check_identity(home: Path) -> None:
-    """Have a process of its own make or check our certificate, once: cryptography would stay here for good.
+def _check_certificates(home: Path) -> None:
+    """Have a process of its own make or check ours and those of peers: cryptography would stay here for good.
 
     Whatever goes wrong with it, the daemon meets again, and tells.
     """
     from pairproxy.security.identity import is_checked
+    from pairproxy.security.known_profiles import are_known
 
-    if not is_checked(home):
+    if not (is_checked(home) and are_known(home)):
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             command = [sys.executable, "-P", "-c", _CHECK, str(home)]
             subprocess.run(

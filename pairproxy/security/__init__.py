@@ -7,6 +7,7 @@
       `- private_files 0600 from birth, whole or not at all
     trust              the paired peers, believed by their exact certificates
       |- peer_record   what is known of one, and what it may have here
+      |- known_profiles which certificates need not be checked again
       `- forgotten     those that were peers: never believed, and told so
     tls                contexts for mutual TLS 1.3 between peers
     pairing            codes and tokens, the exchange of keys, the ciphers (peers.pairing runs it)

@@ -1,6 +1,7 @@
 """What is known of one paired peer, as it lies in its file, and what can stand there."""
 
 import re
+from collections.abc import Callable
 
 import msgspec
 
@@ -37,13 +38,17 @@ class PeerRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     may_add_models: bool = False  # to this machine's Ollama; fills its disk: a person says it for each peer
 
 
-def checked(record: PeerRecord, own: NodeId) -> PeerRecord:
+def checked(
+    record: PeerRecord, own: NodeId, device_id: Callable[[bytes], NodeId] = check_profile
+) -> PeerRecord:
     """The record as it is kept: its name made printable. ``own`` is this node's device id.
+
+    ``device_id`` tells that of a certificate, and raises StoreError for one that has not our profile.
 
     Raises StoreError, saying what to correct, if its certificate has not our profile or is not the node's, if
     the node is ourselves, or if there are too many addresses, slots or models, or one that is none.
     """
-    if check_profile(record.certificate) != record.node:
+    if device_id(record.certificate) != record.node:
         raise StoreError("The certificate belongs to another device id. Pair with that machine again.")
     if record.node == own:
         raise StoreError("That is this machine itself. Pair with another one.")

@@ -15,6 +15,7 @@ import msgspec
 from pairproxy.core.errors import StoreError
 from pairproxy.core.models import NodeId
 from pairproxy.security.forgotten import Forgotten, read_forgotten, write_forgotten
+from pairproxy.security.known_profiles import KnownProfiles
 from pairproxy.security.peer_record import PeerRecord, checked
 from pairproxy.security.private_files import (
     ensure_private_directory,
@@ -78,7 +79,9 @@ class TrustStore:
         files = sorted(self._directory.glob("*.json"))
         if len(files) > MOST_PEERS:
             raise StoreError(f"{self._directory} holds more than {MOST_PEERS} peers. Remove some files.")
-        found = [record for file in files if (record := self._read(file)) is not None]
+        profiles = KnownProfiles(self._home)
+        found = [record for file in files if (record := self._read(file, profiles)) is not None]
+        profiles.keep()
         forgotten = {one.node: one for one in read_forgotten(self._home)}
         # In both after a crash between two writes: who was forgotten stays so until the pairing is whole.
         return Trust({one.node: one for one in found if one.node not in forgotten}, forgotten)
@@ -192,13 +195,14 @@ class TrustStore:
     def _file(self, node: NodeId) -> Path:
         return self._directory / f"{node}.json"
 
-    def _read(self, file: Path) -> PeerRecord | None:
+    def _read(self, file: Path, profiles: KnownProfiles) -> PeerRecord | None:
         """The record in a file; None if it was removed just now."""
         content = read_private(file, _FILE_BYTES)
         if content is None:
             return None
         try:
-            record = checked(msgspec.json.decode(content, type=PeerRecord), self._own)
+            told = msgspec.json.decode(content, type=PeerRecord)
+            record = checked(told, self._own, profiles.device_id)
             if file != self._file(record.node):
                 raise StoreError("It lies under another node's name.")
         except (msgspec.DecodeError, RecursionError) as error:

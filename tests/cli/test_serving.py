@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pairproxy.cli.plain_up import UpOptions
-from pairproxy.cli.serving import COLLECT_AT, _check_identity, _freeze, _share_one_heap, serve
+from pairproxy.cli.serving import COLLECT_AT, _check_certificates, _freeze, _share_one_heap, serve
 from pairproxy.core.errors import ConfigError
 
 
@@ -41,7 +41,7 @@ def test_a_system_without_that_wish_is_left_as_it_is(monkeypatch: pytest.MonkeyP
 def test_cryptography_is_met_by_another_process(tmp_path: Path) -> None:
     """It makes the certificate of a new home; what it cannot do is left to the daemon to tell."""
     home = tmp_path / "home"
-    program = "import sys, pathlib; from pairproxy.cli.serving import _check_identity as check\n"
+    program = "import sys, pathlib; from pairproxy.cli.serving import _check_certificates as check\n"
     program += "from pairproxy.security.identity import load_or_create\n"
     program += "home = pathlib.Path(sys.argv[1]); check(home); load_or_create(home)\n"
     program += "print('cryptography' in sys.modules)"
@@ -49,4 +49,4 @@ def test_cryptography_is_met_by_another_process(tmp_path: Path) -> None:
     done = subprocess.run(arguments, capture_output=True, text=True, check=True, timeout=60)
     assert (done.stdout.strip(), (home / "cert.pem").exists()) == ("False", True)
     (tmp_path / "file").write_text("")
-    _check_identity(tmp_path / "file")
+    _check_certificates(tmp_path / "file")
