@@ -7,8 +7,8 @@ from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import BadRequest, BodyTooLarge, BodyTooSlow, ExpectationFailed
-from pairproxy.proxy.connection import CONTINUE
 from pairproxy.proxy.content import Content
+from pairproxy.proxy.leaving import CONTINUE
 from pairproxy.proxy.request import content_of
 
 

@@ -12,41 +12,22 @@ word of the request.
 """
 
 import asyncio
-import socket
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, cast
 
 from aiohttp import web
-from aiohttp.abc import AbstractStreamWriter
 from aiohttp.base_protocol import BaseProtocol
 
+from pairproxy.config import Limits
 from pairproxy.proxy.faults import last_words, log_fault
 from pairproxy.proxy.head import Malformed
 from pairproxy.proxy.inflow import Inflow
-from pairproxy.proxy.request import Request
+from pairproxy.proxy.leaving import look_after
+from pairproxy.proxy.request import Request, Written
 
-LEFT_S = 0.2  # between looks at a client that ended its side: an engine has to stop within 1 s
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-
-
-class Written(web.StreamResponse):
-    """What a handler returns when the reply is on the wire already."""
-
-    def __init__(self, is_keep_alive: bool) -> None:  # aiohttp's own makes what nobody asks of this one
-        self._is_kept = is_keep_alive
-
-    @property
-    def keep_alive(self) -> bool | None:
-        """Whether another request may follow on this connection."""
-        return self._is_kept
-
-    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        """Nothing is left to send."""
-        return None
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        """Nothing is left to send."""
+UNTAKEN_S = Limits().client_stall_s  # without a client's taking a byte of the last that was written to it
 
 
 class Registry(Protocol):
@@ -143,11 +124,17 @@ class Connection(BaseProtocol):
             self._take_request()
         elif self.task is None and not inflow.is_in_body:  # it was answered before its body ended
             self._rest()
-        elif inflow.is_full:
-            self.hold(True)
+        if inflow.is_full:
+            self._regulate()
+
+    def resume_writing(self) -> None:
+        """The client took answers: what it asked behind them is next."""
+        super().resume_writing()
+        if self._request is None:
+            self._rest()
 
     def _take_request(self) -> None:
-        if self._is_last:
+        if self._is_last or self._paused:  # who takes no answers gets no more of them
             return
         try:
             found = self._inflow.next(self.hold)
@@ -161,6 +148,11 @@ class Connection(BaseProtocol):
             self.is_answering = False
             request = self._request = Request(*found, self)
             self.task = self._loop.create_task(self._answer(request), name="request")
+
+    def _regulate(self) -> None:
+        """Let the client keep what is not its turn yet, but for a part that is bounded."""
+        has_to_wait = self._request is not None or self._paused
+        self.hold(has_to_wait and self._inflow.is_full)
 
     def hold(self, is_held: bool) -> None:
         """Read no more, or go on with it."""
@@ -210,8 +202,8 @@ class Connection(BaseProtocol):
             return
         self._idle_since = self._loop.time()
         self._take_request()
-        if self._reading_paused and not self._inflow.is_full:
-            self.hold(False)
+        if self._reading_paused or self._paused:
+            self._regulate()
 
     def _end_if_idle(self) -> None:
         idle_s = self._terms.idle_s
@@ -246,9 +238,24 @@ class Connection(BaseProtocol):
             self.end()
 
     def end(self) -> None:
-        """Close as soon as the client took what was written."""
-        if self.transport is not None:
-            self.transport.close()
+        """Close as soon as the client took what was written, or takes no more of it."""
+        transport = self.transport
+        if transport is not None:
+            self._end_if_untaken(math.inf)
+            if not transport.is_closing():  # asyncio's TLS takes a second close() for the last word
+                transport.close()
+
+    def _end_if_untaken(self, before: float) -> None:
+        transport = self.transport
+        untaken = 0 if transport is None else transport.get_write_buffer_size()
+        if transport is None or untaken == 0:
+            return
+        if untaken >= before:
+            transport.abort()
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(UNTAKEN_S, self._end_if_untaken, untaken)
 
     def break_off(self) -> None:
         """End it whatever is under way."""
@@ -273,26 +280,12 @@ class Connection(BaseProtocol):
         if not self._has_ended:  # uvloop says it twice
             self._has_ended = True
             self._is_last = True  # after this reply
-            self._loop.call_later(LEFT_S, self._look, True)
+            look_after(self.transport, self._can_ask)
         return True
 
-    def _look(self, may_ask: bool) -> None:
-        """See whether the client left; once, if there is no other way, by asking.
-
-        One that left ends its side, too. If no reply begins within a moment, an interim one is sent, which
-        clients of HTTP/1.1 have to skip: what is gone answers it with a reset.
-        """
-        transport, request = self.transport, self._request
-        if transport is None or transport.is_closing():
-            return
-        sock = cast(socket.socket, transport.get_extra_info("socket"))
-        if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            transport.abort()
-            return
-        is_asking = may_ask and not self.is_answering and request is not None and request.version >= (1, 1)
-        if is_asking:
-            transport.write(CONTINUE)
-        self._loop.call_later(LEFT_S, self._look, may_ask and not is_asking)
+    def _can_ask(self) -> bool:
+        request = self._request
+        return request is not None and request.version >= (1, 1) and not self.is_answering
 
 
 def connection_of(request: web.BaseRequest) -> Connection:

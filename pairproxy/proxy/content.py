@@ -12,7 +12,7 @@ HELD_BYTES = 128 * 1024  # that nobody took yet; one read more may come on top
 class Content:
     """Parts of a body, in order, without their framing."""
 
-    __slots__ = ("_failure", "_hold", "_is_dropped", "_is_held", "_is_whole", "_parts", "_size", "_waiter")
+    __slots__ = ("_failure", "_hold", "_is_dropped", "_is_whole", "_parts", "_size", "_waiter", "is_held")
 
     def __init__(self, hold: Callable[[bool], None], body: bytes | None = None) -> None:
         """``hold``: stops the connection's reading, or lets it go on. ``body``: all of it, if it is there."""
@@ -20,7 +20,8 @@ class Content:
         self._parts = [body] if body else []
         self._size = 0
         self._is_whole = body is not None
-        self._is_held = False
+        self.is_held = False
+        """Whether more of it waits than may."""
         self._is_dropped = False
         self._failure: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -31,8 +32,8 @@ class Content:
             return
         self._parts.append(part)
         self._size += len(part)
-        if self._size > HELD_BYTES and not self._is_held:
-            self._is_held = True
+        if self._size > HELD_BYTES and not self.is_held:
+            self.is_held = True
             self._hold(True)
         self._wake()
 
@@ -86,8 +87,8 @@ class Content:
 
     def _taken(self) -> bytes:
         parts, self._parts, self._size = self._parts, [], 0
-        if self._is_held:
-            self._is_held = False
+        if self.is_held:
+            self.is_held = False
             self._hold(False)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 

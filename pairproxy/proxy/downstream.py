@@ -19,8 +19,9 @@ from pairproxy.core.dialects.failures import error_body, final_line
 from pairproxy.core.errors import NotAllowed, PairproxyError, QueueFull, RequestError
 from pairproxy.core.models import Dialect
 from pairproxy.proxy import cors, headers
-from pairproxy.proxy.connection import Written, connection_of
+from pairproxy.proxy.connection import connection_of
 from pairproxy.proxy.faults import log_fault
+from pairproxy.proxy.request import Written
 from pairproxy.upstreams import Head, Reply
 
 OPENINGS = 64  # heads as clients got them that are remembered, as many as heads themselves (upstreams.head)
@@ -199,8 +200,8 @@ class Downstream:
             self.write(line if reply.framing == "close" else b"%x\r\n%s\r\n" % (len(line), line))
         if reply.framing == "close":
             self._abort()  # an orderly end would say that this was all
-        elif self._request.transport is not None:
-            self._request.transport.close()
+        else:
+            connection_of(self._request).end()
 
     def _is_between_lines(self, reply: Reply) -> bool:
         """Whether the client would read what is written now as one more line."""

@@ -35,8 +35,8 @@ class Inflow:
 
     @property
     def is_full(self) -> bool:
-        """Whether too much waits behind a request."""
-        return len(self._behind) > BEHIND_BYTES
+        """Whether too much waits: behind a request, or of a body that is still coming."""
+        return len(self._behind) > BEHIND_BYTES or self._content.is_held
 
     def feed(self, data: bytes) -> None:
         """Bytes came."""

@@ -115,6 +115,25 @@ class Request(web.BaseRequest):
         return twin
 
 
+class Written(web.StreamResponse):
+    """What a handler returns when the reply is on the wire already."""
+
+    def __init__(self, is_keep_alive: bool) -> None:  # aiohttp's own makes what nobody asks of this one
+        self._is_kept = is_keep_alive
+
+    @property
+    def keep_alive(self) -> bool | None:
+        """Whether another request may follow on this connection."""
+        return self._is_kept
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        """Nothing is left to send."""
+        return None
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Nothing is left to send."""
+
+
 def content_of(request: web.BaseRequest) -> Content:
     """The body of a request that came to a port of ours, whatever its handler calls its type."""
     return cast(Content, request.content)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pairproxy.config import Limits
-from pairproxy.proxy import connection, server
+from pairproxy.proxy import leaving, server
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest
 from tests.support.node import Node, identity
@@ -69,7 +69,7 @@ def test_each_row_has_its_outcome(row: dict[str, Any], monkeypatch: pytest.Monke
     """The status of its row, at the engine what the row lets through, and nothing at a peer."""
     monkeypatch.setattr(server, "IDLE_S", 2.0 * TIME)
     monkeypatch.setattr(server, "LINGERING_S", 0.5)
-    monkeypatch.setattr(connection, "LEFT_S", connection.LEFT_S * TIME)
+    monkeypatch.setattr(leaving, "LEFT_S", leaving.LEFT_S * TIME)
 
     async def main() -> None:
         async with FakeEngine(engine) as here, FakeEngine(engine) as there, Node(here, limits=LIMITS) as node:

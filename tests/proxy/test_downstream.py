@@ -8,7 +8,7 @@ from pairproxy.config import Limits
 from pairproxy.core.commands import Command
 from pairproxy.core.events import Event, FirstByteReceived, RequestArrived
 from pairproxy.core.models import Outcome
-from pairproxy.proxy.connection import Written
+from pairproxy.proxy.request import Written
 from tests.proxy.test_forward import BEN, beside_peer
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, Script
