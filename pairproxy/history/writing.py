@@ -24,7 +24,7 @@ from pairproxy.core.whatif.recording import Recording
 from pairproxy.history import faults
 from pairproxy.history.changes import ABOUT_NODES, Changes, NodeChange
 from pairproxy.history.keeping import Mark, RunBook, Settled
-from pairproxy.history.pending import Pending
+from pairproxy.history.pending import BATCH, Pending
 from pairproxy.history.reading import Past, StoredRun
 from pairproxy.history.rebuilding import rebuild, reckon
 from pairproxy.history.store import FILE, Broken, Newer, Store
@@ -211,6 +211,8 @@ class History:
                     raise
                 self._pending.written(batch)
                 self._tell_of_success()
+                if len(batch.ended) < BATCH:  # what came meanwhile is written with the next second's
+                    break
             if not self._is_off and self._now() - self._trimmed_at >= TRIM_S:
                 self._trimmed_at = self._now()
                 bounds = self._settings.keep_days, self._settings.keep_bytes

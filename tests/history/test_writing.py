@@ -13,7 +13,7 @@ from pairproxy.history.store import Batch
 from pairproxy.history.writing import PAUSE_TIMES, SETTLE_S
 from tests.core.accounting.conversation import A, B, served
 from tests.core.told import document
-from tests.history.kept import EPOCH, Kept, job, requests
+from tests.history.kept import EPOCH, NAMES, Kept, job, requests
 from tests.history.test_changes import engine, replica
 from tests.support.running import run_async
 
@@ -67,6 +67,27 @@ def test_many_at_once_are_written_in_pieces(kept: Kept) -> None:
         assert len(requests(kept.history.path)) == 2 * BATCH + 3
         (run,) = Past(kept.history.path).runs(0.0, 9)
         assert run.summary.requests == 2 * BATCH + 3
+
+    run_async(main())
+
+
+def test_what_ends_while_others_are_written_waits_for_the_next_flush(kept: Kept) -> None:
+    """A busy node would write without a pause else, a few requests at a time."""
+
+    async def main() -> None:
+        later = job(BATCH + 5, 1.0, "later")
+
+        def names() -> dict[str, str]:
+            """Asked for each batch: one more ends meanwhile."""
+            kept.end(*later[:1])
+            del later[:1]
+            return NAMES
+
+        kept.history._names = names
+        kept.end(*job(BATCH + 3))
+        await kept.history.flush()
+        assert len(later) == BATCH + 3
+        assert len(requests(kept.history.path)) == BATCH + 5
 
     run_async(main())
 
