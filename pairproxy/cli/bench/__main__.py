@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pairproxy.cli.bench.budget.command import budget
 from pairproxy.cli.bench.overhead.command import overhead
 from pairproxy.cli.bench.overhead.profiling import profile
 from pairproxy.cli.bench.tables import Row, model_notes, print_table, scale_note, to_json
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 app.command()(overhead)
 app.command()(profile)
+app.command()(budget)
 Rounds = Annotated[int, typer.Option(min=1, max=50, help="How often each case is run.")]
 
 

@@ -55,7 +55,8 @@ async def daemon(home: Path, core: int) -> AsyncIterator[Child]:
         yield child
 
 
-def _made_home(directory: Path, name: str, url: str) -> Path:
+def made_home(directory: Path, name: str, url: str) -> Path:
+    """A home with such settings."""
     home = directory / name
     home.mkdir(mode=0o700)
     write_private(home / "config.toml", settings(name, url).encode())
@@ -64,16 +65,16 @@ def _made_home(directory: Path, name: str, url: str) -> Path:
 
 @asynccontextmanager
 async def _alone(place: Place) -> AsyncIterator[Running]:
-    home = _made_home(place.directory, "alone", place.upstream)
+    home = made_home(place.directory, "alone", place.upstream)
     async with daemon(home, PROXY_CORE) as child:
-        yield Running(await _client_port(child, home), child)
+        yield Running(await client_port(child, home), child)
 
 
 @asynccontextmanager
 async def _with_peer(place: Place) -> AsyncIterator[Running]:
     other_port = free_port()
-    here = _made_home(place.directory, "here", f"http://127.0.0.1:{other_port}")
-    there = _made_home(place.directory, "there", place.upstream)
+    here = made_home(place.directory, "here", f"http://127.0.0.1:{other_port}")
+    there = made_home(place.directory, "there", place.upstream)
     await asyncio.to_thread(pair, {"here": here, "there": there})
     other = [str(place.upstream_program), str(other_port), OTHER_MODEL]
     async with (
@@ -81,10 +82,10 @@ async def _with_peer(place: Place) -> AsyncIterator[Running]:
         daemon(there, OTHER_CORE),
         daemon(here, PROXY_CORE) as child,
     ):
-        yield Running(await _client_port(child, here), child)
+        yield Running(await client_port(child, here), child)
 
 
-async def _client_port(child: Child, home: Path) -> int:
+async def client_port(child: Child, home: Path) -> int:
     """The port of its only engine, as soon as a request is answered there. Raises CannotStart."""
     try:
         async with asyncio.timeout(READY_S):

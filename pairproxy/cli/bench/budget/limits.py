@@ -1,0 +1,44 @@
+"""What each case of the budget cost when it was measured, and what it may cost.
+
+MEASURED on 2026-11-30: medians of five runs of `scripts/bench budget` on two cores that others used as well,
+Python 3.11.7, aiohttp 3.14.5, uvloop 0.23.0. Whoever makes the path faster measures anew and lowers them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pairproxy.cli.bench.tables import Row
+
+RATIO_ROOM = 1.6  # a busy machine moves a ratio by a fifth; a path that is twice as slow is beyond it
+CALLS_ROOM = 1.5  # calls are the same in each run but for a few; another Python counts others
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """One case: processor time as a multiple of the pass-through's, or calls of Python functions."""
+
+    name: str
+    about: str
+    measured: float
+    room: float = RATIO_ROOM
+    unit: str = "x plain"
+
+    @property
+    def limit(self) -> float:
+        """More is a failure."""
+        return round(self.measured * self.room, 2)
+
+
+BUDGETS = (
+    Budget("json-1", "small JSON, one client", 1.65),
+    Budget("json-32", "small JSON, 32 clients", 2.0),
+    Budget("stream-32", "32 streams of 100 tokens", 0.92),
+    Budget("40kB", "bodies of 40 kB, 8 clients", 3.9),
+    Budget("request-calls", "calls for a small request", 670.0, CALLS_ROOM, ""),
+    Budget("token-calls", "calls for a token", 18.0, CALLS_ROOM, ""),
+)
+
+
+def rows(found: Mapping[str, float]) -> list[Row]:
+    """What was measured, by name, beside its limits."""
+    return [Row(one.about, found[one.name], "<=", one.limit, one.unit) for one in BUDGETS]
