@@ -61,8 +61,9 @@ class Asking:
 
     def end(self, held: Iterable[Place]) -> None:
         """The queue is planned; free slots were held back at these places only."""
-        there = set(held)
-        self._asked_at = {place: since for place, since in self._asked_at.items() if place in there}
+        if self._asked_at:
+            there = set(held)
+            self._asked_at = {place: since for place, since in self._asked_at.items() if place in there}
 
     @property
     def places(self) -> Set[Place]:

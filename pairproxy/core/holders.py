@@ -84,16 +84,11 @@ class Holders:
         )
 
     def _find(self, request: Request, at: float) -> Found:
-        exactly = routes.is_embedding(request.path)
         enough_tokens = self._called_window(request)
         here, there = self._here(request, enough_tokens), self._there(request, enough_tokens, at)
-        wanted = request.begun or main_replica(here, there, exactly)
+        is_plain = len(here) + len(there) < 2 and request.begun is None  # the only one is the right one
         found: Found = []
-        for place, engine, state in here + there:
-            if wanted is None or not replicas.is_same(wanted, state.replica, exactly=exactly):
-                continue
-            if request.begun is not None and not state.continues:
-                continue
+        for place, engine, state in here + there if is_plain else _alike(request, here, there):
             has_to_load = not state.is_loaded or self.runners.has_to_reload(
                 request, place, engine.kind, state.replica
             )
@@ -113,7 +108,7 @@ class Holders:
 
     def _there(self, request: Request, enough_tokens: int | None, at: float) -> list[Holder]:
         """The peers' engines that can serve it."""
-        if _must_stay(request):
+        if self._nodes.is_empty or _must_stay(request):
             return []
         holders = self._nodes.healthy_replicas(request.model, at)
         return [one for one in holders if _fits(request, one, enough_tokens)]
@@ -134,6 +129,19 @@ class Holders:
         for place, _, state in self._local.places(request.model, request.engine):
             return state.replica.context_tokens if place.engine == request.engine else None
         return None
+
+
+def _alike(request: Request, here: list[Holder], there: list[Holder]) -> list[Holder]:
+    """Those with the content that the request gets, and that can go on with it if it has begun."""
+    exactly = routes.is_embedding(request.path)
+    wanted = request.begun or main_replica(here, there, exactly)
+    return [
+        one
+        for one in here + there
+        if wanted is not None
+        and replicas.is_same(wanted, one[2].replica, exactly=exactly)
+        and (request.begun is None or one[2].continues)
+    ]
 
 
 def _must_stay(request: Request) -> bool:

@@ -69,7 +69,8 @@ class Knowledge:
 
     def kept_here(self, request: Request) -> Request:
         """The request, marked if the rules let it run on this node only."""
-        if self.rules.policy == "local-only" or matches(request.model, self.rules.local_only):
+        rules = self.rules
+        if rules.policy == "local-only" or (rules.local_only and matches(request.model, rules.local_only)):
             return replace(request, local_only=True)
         return request
 

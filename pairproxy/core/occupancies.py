@@ -85,7 +85,7 @@ class SlotTable:
         if place.node == self._local.own:
             slots, rates = self._local.slots()[place], self._local.all_rates(place.engine)
             beta = self._beta(place, rates, rates.values)
-            kept = self._promises.kept_from(place.engine, origin, at)
+            kept = self._promises.kept_from(place.engine, origin, at) if self._promises.has_any else ()
             there = self._built(place, slots, beta, (), kept, None, at)
         else:
             known = self._nodes.engine(place)
@@ -95,9 +95,10 @@ class SlotTable:
             beta = self._beta(place, state, lambda: [one.rates for one in state.replicas])
             kept = kept_from(origin or self._local.own, state.promises, at - heard_at)
             there = self._built(place, state.slots, beta, state.frees_in_s, kept, heard_at, at)
-        if self._avoidance.is_in_trouble(place):
-            there.slots = min(there.slots, there.in_flight + 1)  # one at a time tries it
-        there.wait_s = max(there.wait_s, self._avoidance.held_back_s(place, at))
+        if len(self._avoidance):
+            if self._avoidance.is_in_trouble(place):
+                there.slots = min(there.slots, there.in_flight + 1)  # one at a time tries it
+            there.wait_s = max(there.wait_s, self._avoidance.held_back_s(place, at))
         return there
 
     # --- what begins and ends ---------------------------------------------------------------------------

@@ -54,6 +54,8 @@ class Occupancy:
 
         Nobody else is taken to join it.
         """
+        if not self._ends and not self._advanced:
+            return before_s + alone_s  # it has the engine for itself from now on
         return self._seconds_until(self._advanced_by(before_s) + alone_s)
 
     def reading_s(self, own_s: float) -> float:

@@ -114,15 +114,19 @@ class Pricing:
 
     def replica(self, place: Place, model: ModelName) -> Replica | None:
         """What a place holds under this name; None: it lists no such model."""
-        known = self._nodes.engine(place)
-        states = known[0].replicas if known is not None else ()
-        found = (state.replica for state in states if state.replica.model == model)
-        here = (state.replica for one, _, state in self._local.places(model, None) if one == place)
-        return next(found, None) or next(here, None)
+        if place.node == self._local.own:
+            for here, _, state in self._local.places(model, None):
+                if here == place:
+                    return state.replica
+        elif (known := self._nodes.engine(place)) is not None:
+            for state in known[0].replicas:
+                if state.replica.model == model:
+                    return state.replica
+        return None
 
     def rates(self, place: Place, model: ModelName) -> Rates:
         """The rates of a model at a place, the best known."""
-        known = self._nodes.engine(place)
+        known = None if place.node == self._local.own else self._nodes.engine(place)
         if known is not None:
             for state in known[0].replicas:
                 if state.replica.model == model:

@@ -110,7 +110,7 @@ class RequestQueue:
         return iter(self._waiting)
 
     def __contains__(self, request: RequestId) -> bool:
-        return any(waiting.request.id == request for waiting in self._waiting)
+        return bool(self._waiting) and any(waiting.request.id == request for waiting in self._waiting)
 
     def append(self, waiting: Waiting) -> None:
         """Take in a request that arrived."""
@@ -196,13 +196,12 @@ class RequestQueue:
     def _begin(self, client: Client) -> _Turn:
         """The turn of a client of which something begins to wait, or waits already."""
         waiting = [_client(one) for one in self._waiting if not one.attempts] if self._waiting else ()
+        if not waiting:
+            self._turns, self._least = {client: (turn := _Turn(0.0))}, 0.0
+            return turn
         if client in waiting:
             return self._turns[client]
-        if waiting:
-            self._least = max(self._least, min(self._turns[one].sent for one in {*waiting}))
-        else:
-            self._turns.clear()
-            self._least = 0.0
+        self._least = max(self._least, min(self._turns[one].sent for one in {*waiting}))
         turn = self._turns.setdefault(client, _Turn(self._least))
         turn.sent, turn.passed_at = max(turn.sent, self._least), math.inf
         if len(self._turns) > MOST_CLIENTS + len(waiting):
