@@ -16,7 +16,7 @@ from pairproxy.upstreams.sockets import give_away, open_socket
 from pairproxy.upstreams.turns import Turns
 
 HANDSHAKE_S = 5.0  # TLS over a LAN takes 5 ms; a busy single-board computer 300
-CONNECTIONS_TRIED = 3  # by one request: the one that was idle, a new one, and another if a peer cut that off
+CONNECTIONS_TRIED = 3  # by one request: one that was idle, one that came free meanwhile, and a new one
 
 
 class Reachable(Protocol):
@@ -88,11 +88,9 @@ class Upstream:
             reply = self._begin(connection, outgoing, head)
             try:
                 return await self._opened(reply, connection, outgoing)
-            except (BrokenReply, NotTrusted) as error:
+            except (BrokenReply, NotTrusted):
                 tried += 1
-                is_cut_off = self._turns is not None and isinstance(error, BrokenReply)
-                may_go_on = outgoing.is_repeatable and (was_idle or is_cut_off)
-                if reply.has_bytes or tried >= CONNECTIONS_TRIED or not may_go_on:
+                if reply.has_bytes or tried >= CONNECTIONS_TRIED or not was_idle:
                     raise
             connection = None
 
