@@ -7,7 +7,7 @@ import logging
 import random
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pairproxy.config import EngineSettings, Limits
 from pairproxy.core.documents import EngineReport
@@ -25,13 +25,15 @@ from pairproxy.engines.calibrate import (
     is_fresh,
     may_be_measured,
 )
-from pairproxy.engines.embedded import EmbeddedEngine
-from pairproxy.engines.model_fetch import Progress
 from pairproxy.engines.monitor import PROBE_TIMEOUT_S, EngineMonitor
 from pairproxy.engines.sought import IsOurs, SoughtEngine
 from pairproxy.engines.verifying import Verifying
 from pairproxy.interfaces import Engine, Tell
 from pairproxy.upstreams import Upstream
+
+if TYPE_CHECKING:
+    from pairproxy.engines.embedded import EmbeddedEngine
+    from pairproxy.engines.model_fetch import Progress
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +49,7 @@ class OwnEngines:
         self,
         entries: Sequence[EngineSettings],
         cache: Path,
-        on_progress: Progress,
+        on_progress: "Progress",
         limits: Limits,
         is_ours: IsOurs = lambda port: False,
     ) -> None:
@@ -173,8 +175,8 @@ class OwnEngines:
         self._monitor = EngineMonitor(self.engines, reported, lost, self._absent, jitter=random.Random())
         spawn("engine monitor", self._monitor.run())
         for engine in self.engines:
-            if isinstance(engine, EmbeddedEngine):
-                spawn(f"engine {engine.id}", engine.run())
+            if engine.kind == "embedded":
+                spawn(f"engine {engine.id}", cast("EmbeddedEngine", engine).run())
 
     def _forget(self, engine: EngineId) -> None:
         _log.warning("engine %s no longer answers", engine)

@@ -2,7 +2,8 @@
 
 It is back on its old port; or, where a front has that port, its app runs and its server cannot. The daemon's
 fronts notice it and ask here. Where no root is needed the recorded steps are done again; where
-it is, the sentence says what a person can do.
+it is, the sentence says what a person can do. What moves engines is imported then: most daemons mend nothing,
+and it is 2 MB of one at rest.
 """
 
 import asyncio
@@ -10,18 +11,15 @@ import logging
 import os
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pairproxy.core.errors import PairproxyError
 from pairproxy.takeover import record
-from pairproxy.takeover.machine import Machine
-from pairproxy.takeover.owning import clients_of
-from pairproxy.takeover.plan import name_of
 from pairproxy.takeover.record import Taken
 from pairproxy.takeover.restarting import Restart, is_running
-from pairproxy.takeover.running import Runner
-from pairproxy.takeover.system import this_machine
-from pairproxy.takeover.taking import redo
+
+if TYPE_CHECKING:
+    from pairproxy.takeover.machine import Machine
 
 LOOK_EVERY_S = 2.0  # the record is on disk, and a front asks as often as it steps
 AWAY_S = 15.0  # an app whose server just ended has it again by then
@@ -46,18 +44,27 @@ class Mending:
         spawn: Callable[[str, Coroutine[Any, Any, Any]], object],
         take: Callable[[str], object],
         is_idle: Callable[[str], bool] = lambda kind: True,
-        machine: Machine | None = None,
+        machine: "Machine | None" = None,
     ) -> None:
         """``machine``: what the steps act through; None: this one, where sudo may not ask."""
         self._home, self._now, self._spawn = home, now, spawn
         self._take, self._is_idle = take, is_idle
-        self._machine = machine or this_machine(Runner(may_ask=False))
+        self._given = machine
         self._looking: set[str] = set()
         self._looked_at: dict[str, float] = {}
         self._away_since: dict[str, float] = {}
         self._tries: dict[str, int] = {}
         self._tried_at: dict[str, float] = {}
         self._said: dict[str, str] = {}
+
+    @property
+    def _machine(self) -> "Machine":
+        if self._given is None:
+            from pairproxy.takeover.running import Runner
+            from pairproxy.takeover.system import this_machine
+
+            self._given = this_machine(Runner(may_ask=False))
+        return self._given
 
     def back(self, kind: str) -> str:
         """The engine of ``kind`` answers on its usual port: what is done about that, a sentence.
@@ -102,6 +109,8 @@ class Mending:
         self._said[kind] = sentence
 
     async def _mend_back(self, taken: Taken) -> str:
+        from pairproxy.takeover.plan import name_of
+
         what = (
             f"{name_of(taken.kind)} is back on port {taken.usual}: an update or a reboot undid the takeover."
         )
@@ -112,6 +121,8 @@ class Mending:
         apps = [step.executable for step in taken.steps if isinstance(step, Restart) and step.executable]
         if not any([await asyncio.to_thread(is_running, app) for app in apps]):
             return ""
+        from pairproxy.takeover.plan import name_of
+
         what = (
             f"{name_of(taken.kind)}'s app runs, but does not answer on port {taken.moved}: it was started "
             "without the takeover's setting."
@@ -140,9 +151,13 @@ class Mending:
         return f"{what} It was moved again just now."
 
     async def _is_used(self, taken: Taken) -> bool:
+        from pairproxy.takeover.owning import clients_of
+
         clients = await asyncio.to_thread(clients_of, taken.usual, [os.getpid()])
         return bool(clients) or not self._is_idle(taken.kind)
 
     def _redo(self, taken: Taken) -> None:
+        from pairproxy.takeover.taking import redo
+
         with record.alone(self._home):
             redo(taken, self._machine)

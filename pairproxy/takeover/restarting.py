@@ -4,7 +4,6 @@ import os
 from dataclasses import replace
 
 import msgspec
-import psutil
 
 from pairproxy.takeover.machine import Machine, NothingStarts, StepFailed, until
 from pairproxy.takeover.running import CommandFailed, Runner
@@ -81,6 +80,8 @@ def is_gone(program: str) -> bool:
 
 def is_running(executable: str) -> bool:
     """Whether any process of this person runs that program."""
+    import psutil  # a daemon that mends nothing has no use for it
+
     wanted = os.path.normcase(executable)
     for process in psutil.process_iter():
         try:
