@@ -7,6 +7,7 @@ from pairproxy.cli.bench.tables import Row
 from pairproxy.history.pending import LIMIT_PENDING
 
 
+@pytest.mark.slow
 def test_every_request_is_accounted_for() -> None:
     """In the counts and on the disk, whatever their number; it says what there was as it goes on."""
     said: list[str] = []
