@@ -163,7 +163,7 @@ class Glance:
             return _Needs(request, lengths, burst, request.prompt_tokens, output, (), 0)
         held = [0] * len(sights)
         for one in sights:
-            if one.load_s <= 0.0:
+            if one.state.is_loaded:
                 place, wait_s = one.occupancy.place, one.occupancy.wait_s
                 held[one.number] = self._prefixes.cached_tokens(request, place, wait_s)
         best = max(held, default=0)

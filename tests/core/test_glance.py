@@ -2,9 +2,11 @@
 
 from random import Random
 
-from pairproxy.core.models import NodeId, Rates
+from pairproxy.core.models import AttemptId, NodeId, Rates, RequestId
 from pairproxy.core.policies import Asked, fastest_finish
-from tests.core.told import Told, ask, document
+from pairproxy.core.queue import Waiting
+from pairproxy.core.running import Running
+from tests.core.told import B, Told, ask, at, document
 
 
 class Looking(Told):
@@ -75,3 +77,19 @@ def test_who_waits_at_a_glance_waits_by_its_prices_too() -> None:
         told.passes(0.5)
         enough += told.compare()
     assert enough > 100
+
+
+def test_a_model_that_is_not_loaded_holds_no_prompt() -> None:
+    """Also where loading takes no time: a free place that is sooner by the prices is seen."""
+    told, rates = Told(speed=Rates(50.0, 50.0, 0.15)), Rates(100.0, 50.0, 0.15)
+    told.hears(document(B, loaded=False, rates=rates))
+    blocks = tuple(range(1, 31))
+    asked = [ask(name, prompt=1920, prefix=blocks) for name in ("r1", "r2")]
+    knows, pricing = told.scheduler._knows, told.scheduler._knows.pricing
+    knows.running.add(Running(AttemptId(RequestId("r1"), 1), asked[0], at(B), rates, 0.0, 1.0))
+    occupancies = pricing.occupancies(told.at)
+    pick = min(pricing.candidates(asked[1], (), occupancies, told.at), key=lambda one: one.finish_s)
+    pricing.bursts.update([Waiting(asked[1], told.at)])
+    glance = pricing.glance(pricing.risks(1, occupancies, told.at), occupancies, told.at)
+    assert pick.is_free
+    assert glance.ahead(asked[1], (), pricing.lengths(asked[1])) is None

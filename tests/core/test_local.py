@@ -43,6 +43,7 @@ def test_a_calibration_in_company_tells_how_requests_slow_each_other() -> None:
     """The sums of those that ran at once: the rate alone stays, the bend is the measured one."""
     local = LocalEngines(A, Costs())
     local.measured(GPU, M, Usage(prompt_tokens=100, output_tokens=24, prefill_s=0.1, decode_s=0.5))
+    assert local.rates(GPU, M).share(4) < 0.4, "as is usual of its kind"
     local.measured(GPU, M, Usage(output_tokens=64, decode_s=4 * 16 / 24), 4)
     rates = local.rates(GPU, M)
     assert rates.decode == pytest.approx(48.0, rel=0.02)
