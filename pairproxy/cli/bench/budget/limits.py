@@ -35,7 +35,7 @@ BUDGETS = (
     Budget("stream-32", "32 streams of 100 tokens", 0.92),
     Budget("40kB", "bodies of 40 kB, 8 clients", 3.9),
     Budget("request-calls", "calls for a small request", 670.0, CALLS_ROOM, ""),
-    Budget("token-calls", "calls for a token", 18.0, CALLS_ROOM, ""),
+    Budget("token-calls", "calls for a token of a stream", 18.0, CALLS_ROOM, ""),
 )
 
 

@@ -26,7 +26,7 @@ from pairproxy.cli.demo.cluster import node_environment
 
 COUNTER = Path(counting.__file__)
 DAEMON = ("-m", "pairproxy")  # what python runs as the daemon
-COUNTED = 200  # requests, or tokens of two streams: what happens once a second is hardly seen in them
+COUNTED = 200  # requests; and ten streams: what happens once a second is hardly seen in them
 COUNT_S = 10.0  # for a signal to be heard and a file to be written, which take milliseconds
 POLL_S = 0.01
 PROCESS_CLOCK = 2  # with a process id as clock_getcpuclockid(3) of Linux makes a clock of both
@@ -47,7 +47,7 @@ CASES = (
     Asked(Case("stream-32", "", 32, is_stream=True), 32),
     Asked(Case("40kB", "", 8, padding_bytes=40_000), 250),
 )
-CALLS = (Asked(Case("request-calls", "", 1), COUNTED), Asked(Case("token-calls", "", 1, is_stream=True), 2))
+CALLS = (Asked(Case("request-calls", "", 1), COUNTED), Asked(Case("token-calls", "", 1, is_stream=True), 10))
 
 
 @dataclass(frozen=True, slots=True)

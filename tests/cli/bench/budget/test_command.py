@@ -24,7 +24,7 @@ def test_where_nothing_can_be_measured_it_says_why(monkeypatch: pytest.MonkeyPat
 @pytest.mark.skipif(what_is_missing() is not None, reason=str(what_is_missing()))
 def test_a_path_that_is_twice_as_slow_fails() -> None:
     """A daemon that burns as much again as it needs: exit status 1, and what to do."""
-    shown = CliRunner().invoke(app, ["budget", "--daemon", str(WASTEFUL), "--json"])
+    shown = CliRunner().invoke(app, ["budget", "--daemon", str(WASTEFUL), "--rounds", "3", "--json"])
     assert shown.exit_code == 1, shown.output
     assert MISSED in shown.stderr
     assert "scripts/bench profile" in MISSED
