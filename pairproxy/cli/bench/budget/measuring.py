@@ -44,7 +44,7 @@ class Asked:
 CASES = (
     Asked(Case("json-1", "", 1), 400),
     Asked(Case("json-32", "", 32), 600),
-    Asked(Case("stream-32", "", 32, is_stream=True), 32),
+    Asked(Case("stream-32", "", 32, is_stream=True), 64),
     Asked(Case("40kB", "", 8, padding_bytes=40_000), 250),
 )
 CALLS = (Asked(Case("request-calls", "", 1), COUNTED), Asked(Case("token-calls", "", 1, is_stream=True), 10))
