@@ -99,6 +99,7 @@ class LocalEngines:
         part = self.learn(engine, model, usage, timing, is_cold=is_cold)
         if part is not None:
             self.foreign.saw(engine, part, sum(timing.decoding(usage.decode_s).values()), at)
+            self.slots()  # no more are lost than it has, also where nobody else asks before they come back
 
     def _is_cold(self, running: Running) -> bool:
         """Whether its engine cannot have had any of its prompt, though it does not say so.

@@ -7,6 +7,7 @@ from pairproxy.core.commands import Command
 from pairproxy.core.costs import PRIORS, Costs
 from pairproxy.core.documents import CatalogueEntry, EngineCatalogue
 from pairproxy.core.events import AttemptFinished, EngineReported
+from pairproxy.core.foreign import RAISE_AFTER_S
 from pairproxy.core.local import MOST_ASKED, MOST_LOST, LocalEngines
 from pairproxy.core.models import AttemptId, EngineId, ModelName, Outcome, Rates, Replica, RequestId, Usage
 from pairproxy.core.running import Running, RunningTable
@@ -175,6 +176,21 @@ def test_foreign_work_lowers_the_slots_that_are_offered() -> None:
     assert state.slots == 3 - state.foreign
     told.passes(100.0)
     assert told.scheduler.local.slots() == {at(A): 3}
+
+
+def test_what_was_lost_last_comes_back_first_also_where_nobody_asks() -> None:
+    """No more is lost than the engine can lose, whether or not anybody asks for its slots meanwhile."""
+    told = Told(slots=2, speed=FAST)
+    foreign = told.scheduler.local.foreign
+    for step in range(8):
+        serve(told, f"usual{step}", 1.0)
+    changes = foreign.changes
+    for step in range(60):
+        serve(told, f"slow{step}", 2.0)
+        if foreign.changes == changes + 3:
+            break
+    told.passes(RAISE_AFTER_S)
+    assert told.scheduler.local.slots() == {at(A): 2}
 
 
 def serve(told: Told, name: str, seconds: float) -> None:
