@@ -119,33 +119,54 @@ def cache_of(kind: str, size: Size) -> BlockCache | PromptCache:
     return BlockCache(size) if kind in KEEPS_BLOCKS else PromptCache(size)
 
 
+def shared(one: Prefix, other: Prefix, least: int) -> int:
+    """How many blocks two prompts begin with alike, of which the first ``least`` are known."""
+    low, high = least, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[middle - 1] == other[middle - 1]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
 class Pending:
-    """The prompts that are being read or answered now, by place: they will be there in a moment."""
+    """The prompts that are being read or answered now, by place: they will be there in a moment.
+
+    Each is kept as it is: to count its blocks would take longer than to look through all that run at a place.
+    """
 
     def __init__(self) -> None:
-        self._held: dict[tuple[Place, ModelName], dict[int, int]] = {}  # by how many prompts each block
+        # by the last hash of each, which stands for all of it; with how often it runs
+        self._held: dict[tuple[Place, ModelName], dict[int, tuple[Prefix, int]]] = {}
 
     def add(self, place: Place, model: ModelName, prefix: Prefix) -> None:
         """A prompt was sent to a place."""
         if not prefix:
             return
         held = self._held.setdefault((place, model), {})
-        for one in prefix:
-            held[one] = held.get(one, 0) + 1
+        known = held.get(prefix[-1])
+        held[prefix[-1]] = prefix, 1 if known is None else known[1] + 1
 
     def remove(self, place: Place, model: ModelName, prefix: Prefix) -> None:
         """It is no longer under way there."""
         held = self._held.get((place, model)) if prefix else None
-        if held is None or prefix[-1] not in held:
+        known = None if held is None else held.pop(prefix[-1], None)
+        if held is None or known is None:
             return
-        for one in prefix:
-            count = held.pop(one, 0)
-            if count > 1:
-                held[one] = count - 1
-        if not held:
+        if known[1] > 1:
+            held[prefix[-1]] = known[0], known[1] - 1
+        elif not held:
             del self._held[place, model]
 
     def matched(self, place: Place, model: ModelName, prefix: Prefix) -> int:
         """How many blocks of a prompt are under way there."""
-        held = self._held.get((place, model))
-        return 0 if held is None else matched(prefix, held)
+        held = self._held.get((place, model)) if prefix else None
+        if held is None:
+            return 0
+        size, most = len(prefix), 0
+        for other, _ in held.values():  # one comparison each, but for those that begin with more of it
+            if most < size and most < len(other) and other[most] == prefix[most]:
+                most = shared(prefix, other, most + 1)
+        return most
