@@ -151,6 +151,8 @@ class KeyPort(ClientPort):
             raise BeyondItsKey(
                 "A key is for inference and for asking what models there are. Do this on the machine itself."
             )
+        if method == "GET" and request.can_read_body:  # an engine may take it for a request of its own
+            raise BadRequest("This question has no body. Send it without one.")
         if key.models:
             if await self._answer_in_part(key, request, downstream):
                 return

@@ -38,6 +38,7 @@ class Connection(asyncio.Protocol):
         self.idle_since = 0.0  # loop time
         self.is_sent = True
         """Whether the current request was written whole."""
+        self._has_body = False
         self._released = released
         self._lost = lost
         self._reply: Incoming | None = None
@@ -62,6 +63,7 @@ class Connection(asyncio.Protocol):
     def begin(self, reply: Incoming, head: bytes, body: bytes | None) -> None:
         """Write a request, only its head if ``body`` is None; the answer goes to ``reply``."""
         self._reply = reply
+        self._has_body = body != b""
         self.requests += 1
         self.is_sent = body is not None
         if body and len(body) > JOINED_BYTES:
@@ -69,7 +71,7 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.write(head + body if body else head)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Write more of the request's body."""
         self._transport.write(data)
 
@@ -104,9 +106,20 @@ class Connection(asyncio.Protocol):
 
     def release(self, is_clean: bool) -> None:
         """The exchange is over; ``is_clean`` says whether the reply allows another one."""
-        self._reply = None
         is_idle = self.is_sent and self._transport.get_write_buffer_size() == 0
-        self._released(self, is_clean and is_idle and self.is_usable)
+        is_reusable = is_clean and is_idle and self.is_usable and self._is_read_up()
+        self._reply = None
+        self._released(self, is_reusable)
+
+    def _is_read_up(self) -> bool:
+        """Whether no part of a body is left there, which would be taken for the next request.
+
+        Who refuses need not have read it (llama-server while it loads). Peers are pairproxies: those do.
+        """
+        reply = self._reply
+        is_refused = reply is not None and reply.head.status >= 400
+        is_engine = self._transport.get_extra_info("sslcontext") is None
+        return not (self._has_body and is_refused and is_engine)
 
     def hand_over(self) -> asyncio.Transport:
         """Give the connection away, for good; whoever has it calls this one's connection_lost in the end."""

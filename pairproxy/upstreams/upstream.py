@@ -17,6 +17,8 @@ from pairproxy.upstreams.turns import Turns
 
 HANDSHAKE_S = 5.0  # TLS over a LAN takes 5 ms; a busy single-board computer 300
 CONNECTIONS_TRIED = 3  # by one request: one that was idle, one that came free meanwhile, and a new one
+_BODIES_READ = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+"""Methods whose body every server reads; cpp-httplib (llama-server) takes others' for the next request."""
 
 
 class Reachable(Protocol):
@@ -165,8 +167,8 @@ class Upstream:
         )
         body = b"" if outgoing.body is None else outgoing.body
         is_whole = isinstance(body, bytes) and len(body) <= INLINE_BODY_BYTES
-        if outgoing.version < (1, 1):
-            connection.requests = REQUESTS  # what ends such a reply is the end of the connection
+        if outgoing.version < (1, 1) or (outgoing.body is not None and outgoing.method not in _BODIES_READ):
+            connection.requests = REQUESTS  # the end of such a reply, or an unread body, is that of both
         connection.begin(reply, head, body if isinstance(body, bytes) and is_whole else None)
         return reply
 

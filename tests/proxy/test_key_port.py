@@ -128,6 +128,20 @@ def test_a_key_may_ask_what_there_is(line: str, tmp_path: Path) -> None:
     run_async(main())
 
 
+@pytest.mark.parametrize("line", ["GET /v1/models/m:1", "HEAD /health", "GET /api/tags"])
+def test_a_question_brings_no_body(line: str, tmp_path: Path) -> None:
+    """An engine that does not read it (cpp-httplib) may take it for a request that nobody judged."""
+
+    async def main() -> None:
+        async with keyed(DONE, tmp_path) as one:
+            key, _ = one.keys.add("ci")
+            hidden = request("DELETE /api/delete HTTP/1.1", b"{}")
+            assert (await ask(one, f"{line} HTTP/1.1", key, hidden)).status == 400
+            assert one.engine.requests == []
+
+    run_async(main())
+
+
 @pytest.mark.parametrize("field", ["Origin: https://localhost", "Origin: null", "Sec-Fetch-Site: cross-site"])
 def test_web_pages_get_nothing_whatever_they_show(field: str, tmp_path: Path) -> None:
     """And no word that lets them read the answer."""

@@ -64,6 +64,23 @@ def test_a_request_of_http_1_0_is_the_last_on_its_connection() -> None:
     assert connections_used(raw(OK), request=Outgoing("GET", "/", version=(1, 0))) == 2
 
 
+@pytest.mark.parametrize(
+    ("method", "status", "expected"),
+    [("POST", 200, 1), ("POST", 503, 2), ("POST", 400, 2),
+     ("DELETE", 200, 1), ("GET", 200, 2), ("OPTIONS", 200, 2)],
+)  # fmt: skip
+def test_a_body_that_may_lie_unread_is_no_request(method: str, status: int, expected: int) -> None:
+    """The next request would come behind it: whoever wrote the body would have written a request, too."""
+    asked = Outgoing(method, "/", ((b"Content-Length", b"18"),), b"GET / HTTP/1.1\r\n\r\n")
+    reply = raw(head(status, ("Content-Length", "2")) + b"ok")
+    assert connections_used(reply, request=asked) == expected
+
+
+def test_a_refusal_of_a_request_without_a_body_costs_no_connection() -> None:
+    """Engines are asked all the time what they do not know."""
+    assert connections_used(raw(head(404, ("Content-Length", "2")) + b"no")) == 1
+
+
 def test_a_body_that_cannot_be_sent_twice_goes_out_on_a_fresh_connection() -> None:
     """A reused connection may turn out dead, and then there would be no second try."""
 
