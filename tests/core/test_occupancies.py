@@ -6,15 +6,16 @@ from pairproxy.core.avoidance import HOLD_BACK_S, Avoidance
 from pairproxy.core.costs import Costs
 from pairproxy.core.errors import SlotsTaken
 from pairproxy.core.local import LocalEngines
-from pairproxy.core.models import AttemptId, NodeId, RequestId
+from pairproxy.core.models import AttemptId, NodeId, Rates, RequestId, Usage
 from pairproxy.core.nodes import NodeTable
 from pairproxy.core.occupancies import EACH_S, FEW, SlotTable
 from pairproxy.core.plan import Occupancy
 from pairproxy.core.promises import PromiseBook
 from pairproxy.core.running import Running, RunningTable
-from tests.core.told import FAST, A, B, C, ask, at, document, report
+from tests.core.told import FAST, GPU, A, B, C, M, ask, at, document, report
 
 SLOTS = 4 * FEW
+BENT = Rates(prefill=250.0, decode=25.0, beta=0.8)
 
 
 class Known:
@@ -103,6 +104,27 @@ def test_many_of_others_at_a_peer_are_as_its_document_says() -> None:
     assert known.slots.look(0.0)[at(B)].wait_s == pytest.approx(5.0, rel=0.1)
     known.nodes.report(document(B, slots=SLOTS, frees=(2.0,) * SLOTS, sequence=2), 0.01)
     assert known.slots.look(0.01)[at(B)].wait_s == pytest.approx(2.0, rel=0.1)
+
+
+def test_what_is_learned_of_an_engine_counts_at_once() -> None:
+    """How much its requests slow each other is asked for by every plan, and looked for after each lesson."""
+    known = Known(2)
+    before = known.slots.look(0.0)[at(A)].beta
+    known.local.measured(GPU, M, Usage(output_tokens=64, decode_s=40.0), 4)
+    assert known.slots.look(0.0)[at(A)].beta == known.local.rates(GPU, M).beta != before
+
+
+def test_what_a_peer_tells_counts_at_once_beside_many_of_ours() -> None:
+    """Between two looks at ours, too: who began and ended there, and how one slows the other."""
+    known = Known()
+    known.nodes.report(document(B, slots=SLOTS, frees=(5.0,) * SLOTS), 0.0)
+    for _ in range(FEW + 1):
+        known.send(B)
+    full = known.slots.look(0.0)[at(B)]
+    known.nodes.report(document(B, slots=SLOTS, rates=BENT, sequence=2), EACH_S)
+    free = known.slots.look(EACH_S)[at(B)]
+    assert (full.in_flight, free.in_flight, free.wait_s) == (SLOTS + FEW + 1, FEW + 1, 0.0)
+    assert (full.beta, free.beta) == (FAST.beta, BENT.beta)
 
 
 def test_every_known_place_is_there_and_no_other() -> None:
