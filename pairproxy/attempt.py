@@ -171,6 +171,8 @@ class Attempt:
             self._interruption.cancel()
         if self._is_interrupted and self._was_interrupted(kind):
             error = self._broken_off or NodeGone("The node stopped answering.")
+        # A cancelled task keeps its error, which keeps this block: both would wait for a look for garbage.
+        self._task = None
         if self._is_over:
             return False
         if error is None:

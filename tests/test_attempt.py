@@ -1,6 +1,8 @@
 """One attempt that is taken back: the block ends, unless its reply is here already."""
 
 import asyncio
+import gc
+import weakref
 from functools import partial
 
 import pytest
@@ -190,3 +192,31 @@ def test_a_reply_that_is_here_at_once_and_fails_has_begun() -> None:
             assert kinds == ["RequestArrived", "FirstByteReceived", "AttemptFailed"]
 
     run_async(main())
+
+
+def test_what_a_client_that_left_held_is_let_go_at_once() -> None:
+    """Its task, cancelled, is in no circle with the attempt: a body need not wait for a look for garbage."""
+
+    async def main() -> None:
+        async with bridge() as one:
+            bodies: list[weakref.ref[set[int]]] = []
+
+            async def leave(attempt: Attempt) -> None:
+                body = {1}
+                bodies.append(weakref.ref(body))
+                await hang(attempt)
+
+            task = asyncio.create_task(one.run("r", leave))
+            await eventually(lambda: bool(bodies))
+            task.cancel()
+            await asyncio.wait([task])  # without taking up its error, which would hold all as well
+            assert task.cancelled()
+            del task
+            await eventually(lambda: one.record.outcome is Outcome.CANCELLED)
+            assert bodies[0]() is None
+
+    gc.disable()
+    try:
+        run_async(main())
+    finally:
+        gc.enable()
