@@ -14,6 +14,8 @@ import re
 from aiohttp import HttpVersion
 from multidict import CIMultiDict, CIMultiDictProxy
 
+from pairproxy.proxy.headers import Fates
+
 FIELDS = 128  # in one request; clients send 5 to 20
 EARLY_BYTES = (
     4096  # of a head that is not whole which are looked at with each read: 25 us, as the read itself
@@ -43,8 +45,9 @@ _ONCE = (b"content-length", b"content-location", b"content-range", b"content-typ
          b"transfer-encoding", b"user-agent")  # fmt: skip
 """Headers whose second value some would take and others not (RFC 9110: they have one)."""
 
-_SECRET = ("Authorization", "Proxy-Authorization", "X-Api-Key", "Api-Key", "Cookie")
-"""Headers that are not kept in memory for longer than their request."""
+_SECRET = (b"auth", b"key", b"token", b"cookie", b"secret", b"session", b"passw", b"credential")
+_may_stay = Fates(lambda name: not any(word in name for word in _SECRET))
+"""Whether a header may be kept in memory for longer than its request: by its name, no secret is in it."""
 
 RawFields = tuple[tuple[bytes, bytes], ...]
 
@@ -126,7 +129,8 @@ def _read(raw: bytes) -> Head:
     if line is None:
         raise Malformed
     head = Head(line)
-    if len(raw) <= REMEMBERED_BYTES and not any(name in head.fields for name in _SECRET):
+    is_open = "?" not in head.target and all(_may_stay[name] for name, _ in head.raw_fields)
+    if is_open and len(raw) <= REMEMBERED_BYTES:
         if len(_remembered) >= REMEMBERED:
             del _remembered[next(iter(_remembered))]
         _remembered[raw] = head

@@ -191,10 +191,17 @@ def test_the_same_head_is_read_once() -> None:
     assert head_of(GET + b"\r\na: once") is not first
 
 
-@pytest.mark.parametrize("name", [b"authorization", b"Cookie", b"X-API-Key", b"api-key"])
-def test_secrets_are_not_kept(name: bytes) -> None:
+@pytest.mark.parametrize(
+    "secret",
+    [
+        *(b"GET / HTTP/1.1\r\nHost: x\r\n%b: CANARY-5d1c" % name
+          for name in (b"authorization", b"Cookie", b"X-API-Key", b"api-key", b"x-goog-api-key")),
+        b"GET /v1/models?key=CANARY-5d1c HTTP/1.1\r\nHost: x",
+        b"GET /ws?access_Token=CANARY-5d1c HTTP/1.1\r\nHost: x",
+    ],
+)  # fmt: skip
+def test_secrets_are_not_kept(secret: bytes) -> None:
     """Neither are long heads; and of all others few."""
-    secret = GET + b"\r\n" + name + b": CANARY-5d1c"
     head_of(secret)
     head_of(GET + b"\r\nA: " + b"b" * 990)
     for number in range(2 * REMEMBERED):
