@@ -58,14 +58,14 @@ def request_head(outgoing: Outgoing) -> bytes:
 
 
 async def upload(
-    outgoing: Outgoing, write: Callable[[bytes], None], writable: Callable[[], Awaitable[None]]
+    outgoing: Outgoing, write: Callable[[bytes | memoryview], None], writable: Callable[[], Awaitable[None]]
 ) -> None:
     """Write the body that did not go with the head, never faster than the upstream reads."""
     if isinstance(outgoing.body, bytes):
         view = memoryview(outgoing.body)
         for start in range(0, len(view), SLICE_BYTES):
             await writable()
-            write(bytes(view[start : start + SLICE_BYTES]))
+            write(view[start : start + SLICE_BYTES])
     elif outgoing.body is not None:
         is_chunked = outgoing.is_chunked
         async for part in outgoing.body:

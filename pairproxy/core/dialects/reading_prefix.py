@@ -64,7 +64,7 @@ def chained(text: bytes) -> tuple[int, ...]:
     """The hashes of the full blocks of a text, first to last: BLAKE2b (RFC 7693) of 8 bytes."""
     count = min(len(text) // BLOCK_BYTES, BLOCKS_LIMIT)
     last, found = _START, []
-    for (block,) in _BLOCK.iter_unpack(text[: count * BLOCK_BYTES]):
+    for (block,) in _BLOCK.iter_unpack(memoryview(text)[: count * BLOCK_BYTES]):
         last = blake2b(block, digest_size=8, salt=last).digest()
         found.append(last)
     return struct.unpack(f">{count}Q", b"".join(found))
@@ -125,8 +125,8 @@ class _Writer:
             if self.is_full():
                 break
             self.begin(_name_of(text.role, number))
-            content = f"\x1fcontent\x1f{text.content[:TEXT_LIMIT]}" if text.content else ""
-            self.add(f"\x1e{text.role}{content}".encode())
+            head = f"\x1e{text.role}\x1fcontent\x1f" if text.content else f"\x1e{text.role}"
+            self.add(head.encode() + text.content[:TEXT_LIMIT].encode())
 
     def write(self, value: Any, depth: int) -> None:
         if self.is_full() or value is None:
