@@ -147,19 +147,13 @@ class Clients:
         self._left = self._unanswered = requests
         self._done = asyncio.get_running_loop().create_future()
         for one in self.asking:
-            self.next(one)
+            self._next(one)
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await self._done
         except TimeoutError:
             told = f"{self._unanswered} of {requests} were not answered within {PATIENCE_S:.0f} s"
             raise NotAnswered(told) from None
-
-    def next(self, one: "_Asking") -> None:
-        """Let it ask, if anything is left to be asked."""
-        if self._left:
-            self._left -= 1
-            one.ask()
 
     def answered(self, one: "_Asking", problem: str = "") -> None:
         """A reply has ended, as it should be or not."""
@@ -171,7 +165,12 @@ class Clients:
         elif not self._unanswered:
             self._done.set_result(None)
         else:
-            self.next(one)
+            self._next(one)
+
+    def _next(self, one: "_Asking") -> None:
+        if self._left:
+            self._left -= 1
+            one.ask()
 
 
 class _Asking(asyncio.Protocol):
