@@ -121,11 +121,11 @@ def test_core_draws_no_global_randomness() -> None:
         ("cli.status", "aiohttp prometheus_client opentelemetry sqlite3 pairproxy.web pairproxy.drawing"),
         (
             "daemon",
-            "cryptography opentelemetry prometheus_client pydantic rich typer zeroconf",
-        ),
-        (
-            "observing",
-            "opentelemetry rich pairproxy.core.simulator pairproxy.core.advice.tree pairproxy.api.openapi",
+            (
+                "cryptography opentelemetry plistlib prometheus_client pydantic rich typer zeroconf zipfile"
+                " pairproxy.api.openapi pairproxy.core.advice.tree pairproxy.core.simulator"
+                " pairproxy.engines.embedded pairproxy.engines.paced pairproxy.takeover.plan"
+            ),
         ),
     ],
 )
