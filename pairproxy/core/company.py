@@ -136,6 +136,12 @@ class Users:
             if len(self._left) > MOST_USERS:
                 del self._left[next(iter(self._left))]
 
+    @property
+    def has_others(self) -> bool:
+        """Whether any but this node's own clients have some, or had."""
+        own = (None in self._counts) + (None in self._left)
+        return len(self._counts) + len(self._left) > own
+
     def recent(self, at: float, within_s: float) -> set[User]:
         """Who has any at ``at``, or had ``within_s`` before."""
         return {*self._counts, *(user for user, last in self._left.items() if at - last < within_s)}

@@ -57,8 +57,10 @@ def _can_be_renamed(request: Request) -> bool:
 
 def _has_path(path: str, kind: str, version: str) -> bool:
     since = SINCE.get((kind, path))
+    if since is None:
+        return True
     numbers = _numbers(version)
-    return since is None or numbers is None or numbers >= since
+    return numbers is None or numbers >= since
 
 
 def _numbers(version: str) -> tuple[int, ...] | None:

@@ -6,13 +6,15 @@ who comes is put in, and who ends is taken out.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pairproxy.core.avoidance import Avoidance
+from pairproxy.core.documents import EngineState
 from pairproxy.core.lengths import Lengths
 from pairproxy.core.local import LocalEngines
-from pairproxy.core.models import AttemptId, NodeId, Place, Rates
+from pairproxy.core.models import AttemptId, ModelName, NodeId, Place, Rates
 from pairproxy.core.nodes import NodeTable
 from pairproxy.core.plan import MIN_REMAINING_S, Occupancy
 from pairproxy.core.promises import PromiseBook, kept_from
@@ -45,6 +47,16 @@ class _Many:
             del self.ends[bisect_left(self.ends, left_s)]
         if reading_s > 0.0:
             del self.reading[bisect_left(self.reading, reading_s)]
+
+
+class _Told(NamedTuple):
+    """What is known of a place beside what runs there for us."""
+
+    slots: int
+    frees_in_s: Sequence[float]  # of others, as their node expected them at heard_at
+    kept_s: Sequence[float]  # of slots that are promised to others
+    heard_at: float | None  # None: it is this node
+    state: EngineState | None  # None as well
 
 
 class SlotTable:
@@ -82,24 +94,29 @@ class SlotTable:
 
     def occupancy(self, place: Place, at: float, origin: NodeId | None) -> Occupancy:
         """One of them; KeyError for a place that is not known."""
-        if place.node == self._local.own:
-            slots, rates = self._local.slots()[place], self._local.all_rates(place.engine)
-            beta = self._beta(place, rates, rates.values)
-            kept = self._promises.kept_from(place.engine, origin, at) if self._promises.has_any else ()
-            there = self._built(place, slots, beta, (), kept, None, at)
-        else:
-            known = self._nodes.engine(place)
-            if known is None:
-                raise KeyError(place)
-            state, heard_at = known
-            beta = self._beta(place, state, lambda: [one.rates for one in state.replicas])
-            kept = kept_from(origin or self._local.own, state.promises, at - heard_at)
-            there = self._built(place, state.slots, beta, state.frees_in_s, kept, heard_at, at)
+        there = self._built(place, self._told(place, at, origin), at)
         if len(self._avoidance):
             if self._avoidance.is_in_trouble(place):
                 there.slots = min(there.slots, there.in_flight + 1)  # one at a time tries it
             there.wait_s = max(there.wait_s, self._avoidance.held_back_s(place, at))
         return there
+
+    def is_free(self, place: Place, at: float) -> bool:
+        """Whether a slot there is free now; by counting, not by what is left of those that run."""
+        told = self._told(place, at, None)
+        taken = self._running.count(place) + len(told.frees_in_s) + len(told.kept_s)
+        return taken < told.slots and self._avoidance.held_back_s(place, at) <= 0.0
+
+    def _told(self, place: Place, at: float, origin: NodeId | None) -> _Told:
+        if place.node == self._local.own:
+            kept = self._promises.kept_from(place.engine, origin, at) if self._promises.has_any else ()
+            return _Told(self._local.slots()[place], (), kept, None, None)
+        known = self._nodes.engine(place)
+        if known is None:
+            raise KeyError(place)
+        state, heard_at = known
+        kept = kept_from(origin or self._local.own, state.promises, at - heard_at)
+        return _Told(state.slots, state.frees_in_s, kept, heard_at, state)
 
     # --- what begins and ends ---------------------------------------------------------------------------
 
@@ -127,17 +144,9 @@ class SlotTable:
 
     # --- what is left -----------------------------------------------------------------------------------
 
-    def _built(
-        self,
-        place: Place,
-        slots: int,
-        beta: float,
-        frees_in_s: Sequence[float],
-        kept_s: Sequence[float],
-        heard_at: float | None,
-        at: float,
-    ) -> Occupancy:
-        """``frees_in_s`` are of others, as their node expected them at ``heard_at``."""
+    def _built(self, place: Place, told: _Told, at: float) -> Occupancy:
+        slots, frees_in_s, kept_s, heard_at, state = told
+        beta = self._beta(place, self._local.all_rates(place.engine) if state is None else state)
         count = self._running.count(place)
         slowness = 1.0 + beta * max(count + len(frees_in_s) + len(kept_s) - 1, 0)
         if count + len(frees_in_s) > FEW:
@@ -181,14 +190,15 @@ class SlotTable:
     def _lengths(self, running: Running) -> Lengths:
         return self._local.costs.expected_lengths(running.request)
 
-    def _beta(self, place: Place, source: object, rates: Callable[[], Iterable[Rates]]) -> float:
+    def _beta(self, place: Place, source: EngineState | dict[ModelName, Rates]) -> float:
         """The largest of a place's models, looked for once as long as its rates are the same."""
         known = self._betas.get(place)
         if known is not None and known[0] is source:
             return known[1]
         if len(self._betas) >= MOST_PLACES:
             self._betas.clear()
-        beta = max((one.beta for one in rates()), default=0.0)
+        rates = source.values() if isinstance(source, dict) else [one.rates for one in source.replicas]
+        beta = max((one.beta for one in rates), default=0.0)
         self._betas[place] = source, beta
         return beta
 

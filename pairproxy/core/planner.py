@@ -7,7 +7,7 @@ from random import Random
 from pairproxy.core.asking import Asking
 from pairproxy.core.chain_homes import ChainHomes
 from pairproxy.core.errors import ModelNotFound, PairproxyError, SlotsTaken
-from pairproxy.core.glance import Ahead
+from pairproxy.core.glance import Ahead, Glance
 from pairproxy.core.models import Candidate, Decision, ModelName, Place, Request
 from pairproxy.core.occupancies import Occupancies
 from pairproxy.core.policies import BY_FINISH, POLICIES, Asked
@@ -35,10 +35,9 @@ class _Walk:
     def __init__(self, pricing: Pricing, waiting: int, held: list[Place], at: float) -> None:
         self.at = at
         self.held = held
-        self.is_long = waiting > 1
         self.occupancies = pricing.occupancies(at)
         self.risks = pricing.risks(waiting, self.occupancies, at)
-        self.glance = pricing.glance(self.risks, self.occupancies, at)
+        self.glance = pricing.glance(self.risks, self.occupancies, at) if waiting > 1 else None
         self._maybe_free = deque(self.occupancies)
 
     def has_free(self) -> bool:
@@ -139,7 +138,7 @@ class Planner:
         if not walk.has_free():
             return None
         self._pricing.backlog.take_turns(occupancies, at)
-        ahead = self._ahead(waiting, walk) if walk.is_long else None
+        ahead = self._ahead(waiting, walk.glance) if walk.glance is not None else None
         if ahead is not None:
             self._asking.wish(ahead.occupancy.place, request)
             ahead.occupancy.take(ahead.before_s, ahead.alone_s)
@@ -170,11 +169,11 @@ class Planner:
             held.append(pick.place)
         return None
 
-    def _ahead(self, waiting: Waiting, walk: "_Walk") -> Ahead | None:
+    def _ahead(self, waiting: Waiting, glance: Glance) -> Ahead | None:
         """Where it would wait, if that is all there is to know of it."""
         if not self._is_by_finish or self._chains.has_plan(waiting.request):
             return None
-        return walk.glance.ahead(waiting.request, waiting.excluded, self._pricing.lengths(waiting.request))
+        return glance.ahead(waiting.request, waiting.excluded, self._pricing.lengths(waiting.request))
 
     def admit(self, waiting: Waiting, at: float) -> Placed | PairproxyError:
         """Place a peer's request in a slot that is free now; else answer why it cannot be."""

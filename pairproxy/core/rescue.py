@@ -102,9 +102,8 @@ class Rescue:
             self._idle.clear()
             return []
         self._bursts.update(())
-        occupancies = knows.pricing.occupancies(at)
-        self._note_idle(stragglers, occupancies, at)
-        could_move = self._could_move(stragglers)
+        self._note_idle(stragglers, at)
+        could_move, occupancies = self._could_move(stragglers), knows.pricing.occupancies(at)
         moves = [move for one in could_move for move in self._moves(one, occupancies, at)]
         if moves:
             due_s = min((move.due_s for move in moves if move.due_s > 0.0), default=LOOK_S)
@@ -133,13 +132,14 @@ class Rescue:
             and self._knows.chains.of(request.id) is None  # its plan moves it between steps
         )
 
-    def _note_idle(self, stragglers: list[Running], occupancies: Occupancies, at: float) -> None:
+    def _note_idle(self, stragglers: list[Running], at: float) -> None:
         """Credit bursts with the time for which a place had nothing else to do for them."""
         bursts = {id(burst): burst for one in stragglers if (burst := self._bursts.find(one.request))}
         for burst in bursts.values():
             for place in self._idle:
                 burst.idle_s[place] = burst.idle_s.get(place, 0.0) + at - self._looked_at
-        self._idle = {place for place, occupancy in occupancies.items() if occupancy.wait_s <= 0.0}
+        slots = self._knows.pricing.slots
+        self._idle = {place for place in slots.places() if slots.is_free(place, at)}
         self._looked_at = at
 
     def _could_move(self, stragglers: list[Running]) -> list[Running]:

@@ -218,6 +218,11 @@ class RunningTable:
         there = self._there.get(place)
         return set() if there is None else there.users.recent(at, within_s)
 
+    def has_guests(self, place: Place) -> bool:
+        """Whether another node has a slot of a place, or had one, as far as that is remembered."""
+        there = self._there.get(place)
+        return there is not None and there.users.has_others
+
     def add(self, running: Running) -> None:
         """An attempt takes its slot."""
         attempt, place, request = running.attempt, running.place, running.request

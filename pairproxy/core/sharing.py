@@ -25,7 +25,7 @@ class Sharing:
         self._knows = knowledge
         self._book = knowledge.promises
         self._waited: dict[EngineId, dict[NodeId, float]] = {}  # who waited for such a one, and when
-        self._users: dict[EngineId, set[NodeId]] = {}  # of each engine, at the last event
+        self._users: dict[EngineId, set[NodeId]] = {}  # of those that others use, too
         self._is_alone = True
         self._is_wanted = False  # whether any peer says that it waits
         self._given: Counter[NodeId] = Counter()  # promises since its last document
@@ -70,9 +70,7 @@ class Sharing:
             return
         if not self._book.is_empty:
             self._book.lapse(at)
-        engines = {report.engine for report in self._knows.local.reports()}
-        engines.update(engine for engine, _ in self._asking)
-        self._users = {engine: self._users_of(engine, at) for engine in engines}
+        self._users = self._shared(at)
         if self._wanting:
             self._wanting &= {document.node for document, _ in self._knows.nodes.documents(at)}
         self._is_wanted = len(self._wanting) > 0
@@ -99,9 +97,11 @@ class Sharing:
             for node in users
             if self._asks(engine, node, at)
         }
-        self.pressing.update(node for _, node in told - self._asking)
-        self._asking = told
-        self.pressing |= self._knows.asking.asked(at)
+        if told != self._asking:
+            self.pressing.update(node for _, node in told - self._asking)
+            self._asking = told
+        if self._knows.asking.places:
+            self.pressing |= self._knows.asking.asked(at)
         self.pressing.discard(self._knows.own)
 
     def publish(
@@ -135,10 +135,20 @@ class Sharing:
             return False
         return self._users.get(engine) != {reader}
 
-    def _users_of(self, engine: EngineId, at: float) -> set[NodeId]:
+    def _shared(self, at: float) -> dict[EngineId, set[NodeId]]:
+        """The users of each engine that another node uses, used, or waits for; most often of none."""
+        own, running = self._knows.own, self._knows.running
+        places = {*self._knows.local.slots(), *(Place(own, engine) for engine, _ in self._asking)}
+        return {
+            place.engine: self._users_of(place, at)
+            for place in places
+            if self._waited.get(place.engine) or running.has_guests(place)
+        }
+
+    def _users_of(self, place: Place, at: float) -> set[NodeId]:
         """Who used an engine of this node, or waited for such a one, in the last ALONE_S."""
-        own = self._knows.own
-        users = {who or own for who in self._knows.running.users(Place(own, engine), at, ALONE_S)}
+        own, engine = self._knows.own, place.engine
+        users = {who or own for who in self._knows.running.users(place, at, ALONE_S)}
         waited = self._waited.get(engine)
         if waited:
             recent = {node: last for node, last in waited.items() if at - last < ALONE_S}

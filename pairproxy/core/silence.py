@@ -84,6 +84,8 @@ class Silence:
                 self._wake(end if end > at else at + LOOK_S)
         if self._given_up:
             return []  # its place elsewhere is not taken yet
+        if not overdue:
+            return []
         overdue.sort(key=lambda one: one.dispatched_at)
         stuck = [one.attempt for one in overdue if self._could_be_done_elsewhere(one, at)][:1]
         self._given_up.update(stuck)

@@ -1,6 +1,7 @@
 import pytest
 
-from pairproxy.core.company import ALL_APART, APART_BITS, Clock, Company, group_of, middle_of
+from pairproxy.core.company import ALL_APART, APART_BITS, Clock, Company, Users, group_of, middle_of
+from pairproxy.core.models import NodeId
 
 
 def test_seconds_are_those_between_two_marks_by_how_many_ran() -> None:
@@ -87,3 +88,18 @@ def test_an_empty_place_counts_nothing() -> None:
     company.leave(is_reader=True)
     clock.at = 5.0
     assert company.seconds_since(mark) == {}
+
+
+def test_others_are_seen_as_long_as_they_are_remembered() -> None:
+    """This node's own clients are none."""
+    clock = Clock()
+    users = Users(clock)
+    users.join(None)
+    assert not users.has_others
+    clock.events = 5
+    users.leave(None, 0)
+    assert not users.has_others
+    users.join(NodeId("peer"))
+    assert users.has_others
+    users.leave(NodeId("peer"), 0)
+    assert users.has_others

@@ -135,3 +135,18 @@ def test_every_known_place_is_there_and_no_other() -> None:
     places = known.slots.look(0.0)
     assert [*places] == [at(A), at(B)]
     assert (len(places), at(C) in places, places[at(B)].wait_s) == (2, False, HOLD_BACK_S)
+
+
+@given(st.integers(0, 2 * FEW), st.integers(1, 2 * FEW), st.integers(0, 3), st.booleans())
+def test_free_is_what_has_no_wait(count: int, slots: int, others: int, is_held_back: bool) -> None:
+    """Counted, or reckoned from what is left of each: here and at a peer."""
+    known = Known()
+    known.local.report(report(slots))
+    known.nodes.report(document(B, slots=slots, frees=(5.0,) * others), 0.0)
+    for number in range(count):
+        known.send(A if number % 2 else B)
+    if is_held_back:
+        known.avoidance.blame(at(B), SlotsTaken("x"), 0.0)
+    for place in known.slots.places():
+        for now in (0.0, HOLD_BACK_S):
+            assert known.slots.is_free(place, now) == (known.slots.look(now)[place].wait_s <= 0.0)
