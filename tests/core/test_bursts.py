@@ -47,6 +47,22 @@ def test_it_is_one_until_the_last_has_ended() -> None:
     assert not bursts.of(ask("new", client="c")).is_fan_out
 
 
+def test_nothing_is_remembered_of_one_that_is_over() -> None:
+    """Neither of one that ran, nor of one that only waited; what runs still is known."""
+    bursts, runs, ends = Bursts(), running("r0"), running("r1", client="d")
+    bursts.update([waiting("r0"), waiting("r1", client="d"), waiting("r2", client="e")])
+    bursts.sent(runs)
+    bursts.sent(ends)
+    bursts.ended(ends)
+    bursts.update([])
+    bursts.update([])
+    known = [bursts.find(ask("r", client=client)) is not None for client in "cde"]
+    assert known == [True, False, False]
+    bursts.ended(runs)
+    bursts.update([])
+    assert bursts.find(ask("r", client="c")) is None
+
+
 def test_prompts_of_one_size_are_instances_of_one_task() -> None:
     """Also when the others have ended already."""
     bursts = Bursts()
