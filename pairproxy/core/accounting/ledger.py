@@ -192,6 +192,7 @@ class _Shelf:
 
     def __init__(self, limit_records: int, limit_decisions: int, limit_blocks: int) -> None:
         self.records: dict[int, RequestRecord] = {}
+        self._kept: deque[int] = deque()  # their numbers, the oldest first: a dict looks for its first
         self._limits = limit_records, limit_decisions, limit_blocks
         self._decided: deque[int] = deque()  # the records that still have their decisions
         self._prefixed: deque[int] = deque()  # those that still have their prefix
@@ -202,9 +203,10 @@ class _Shelf:
         """Put down the next record."""
         limit_records, limit_decisions, limit_blocks = self._limits
         self.records[number] = record
+        self._kept.append(number)
         self.outcomes[record.outcome] += 1
-        if len(self.records) > limit_records:
-            self._let_go(next(iter(self.records)))
+        if len(self._kept) > limit_records:
+            self._let_go(self._kept.popleft())
         self._decided.append(number)
         if len(self._decided) > limit_decisions:
             self._strip_decisions(self._decided.popleft())
