@@ -2,11 +2,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairproxy.core.errors import SlotsTaken
+from pairproxy.core.events import EngineLost, EngineReported, NodeForgotten, NodeLost, NodeReported
 from pairproxy.core.knowledge import Knowledge
-from pairproxy.core.models import ModelName, Place, Request
+from pairproxy.core.models import EngineId, ModelName, Place, Request
 from pairproxy.core.queue import Waiting
 from pairproxy.core.rules import Rules
-from tests.core.told import A, B, C, Told, ask, at, document, refused
+from tests.core.told import A, B, C, Told, ask, at, document, refused, report
 
 REQUESTS = st.builds(
     lambda prompt, limit, model, path: ask(
@@ -27,6 +28,23 @@ def test_a_request_is_here_until_it_is_over() -> None:
         assert refused(told.arrives(ask(name))) == [(name, SlotsTaken)]
     told.finishes("runs")
     assert refused(told.arrives(ask("runs"))) == []
+
+
+def test_a_node_is_alone_with_its_only_engine() -> None:
+    """Until a second engine answers, or a peer is heard; then it looks for better places, and not after."""
+    told, other = Told(), EngineId("other")
+    alone = [told.scheduler._knows.is_alone]
+    for step in (
+        EngineReported(0.0, report(engine=other)),
+        EngineLost(0.0, other),
+        NodeReported(0.0, document(B)),
+        NodeLost(0.0, B),
+        NodeReported(0.0, document(C)),
+        NodeForgotten(0.0, C),
+    ):
+        told.tell(step)
+        alone.append(told.scheduler._knows.is_alone)
+    assert alone == [True, False, True, False, True, False, True]
 
 
 @given(

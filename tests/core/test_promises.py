@@ -60,6 +60,18 @@ def test_a_promise_lapses_and_the_next_has_its_turn() -> None:
     assert book.promise(GPU, 1, waits, PROMISE_S + 2 * PASSED_S) == [C]
 
 
+def test_a_book_is_empty_when_nothing_is_promised_and_nothing_was_let_lapse() -> None:
+    """Nobody looks into an empty one, so what was let lapse counts until it is forgotten."""
+    book = PromiseBook()
+    assert book.is_empty
+    book.promise(GPU, 1, [Wish(B, 1, waited_s=9.0, has_asked=False)], 0.0)
+    assert (book.has_any, book.is_empty) == (True, False)
+    book.lapse(PROMISE_S)
+    assert (book.has_any, book.is_empty) == (False, False)
+    book.lapse(PROMISE_S + PASSED_S)
+    assert book.is_empty
+
+
 def test_a_promise_is_used_once_and_can_be_withdrawn() -> None:
     """By a request of its origin; by an origin that wants nothing any more."""
     book = PromiseBook()
