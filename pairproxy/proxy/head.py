@@ -23,13 +23,13 @@ EARLY_BYTES = (
 REMEMBERED = 64  # heads, 256 KiB with what they were read into: of programs that ask the same again and again
 REMEMBERED_BYTES = 1024  # a longer head is not remembered; those of programs have 100 to 500
 
-_LINE = rb"([A-Z-]{1,20}) ([\x21-\x7e\x80-\xff]+) HTTP/(0\.9|1\.[01]|2\.0)\r\n"
+_LINE = rb"([A-Z-]{1,20}) ([\x21-\x7e]+) HTTP/(0\.9|1\.[01]|2\.0)\r\n"
 _FIELD = rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\x00-\x08\x0a-\x1f\x7f]*)\r\n"
 _FIELDS = _FIELD.replace(b"(", b"(?:")
 _HEAD = re.compile(_LINE + b"((?:" + _FIELDS + b")*)\r\n")
 _EACH = re.compile(_FIELD)
 _WHOLE_LINES = re.compile(_LINE.replace(b"(", b"(?:") + b"(?:" + _FIELDS + b")*")
-_LINE_BEGUN = re.compile(rb"[A-Z-]{0,20}(?: [\x21-\x7e\x80-\xff]*(?: [HTP/0-9.]{0,8}\r?)?)?")
+_LINE_BEGUN = re.compile(rb"[A-Z-]{0,20}(?: [\x21-\x7e]*(?: [HTP/0-9.]{0,8}\r?)?)?")
 _LENGTH = re.compile("[0-9]{1,19}")
 _VERSIONS = {text: HttpVersion(int(text[:1]), int(text[2:])) for text in (b"0.9", b"1.0", b"1.1", b"2.0")}
 
@@ -76,7 +76,7 @@ class Head:
             raise Malformed
         pairs = [(name, value.strip(b" \t")) for name, value in _EACH.findall(lines)]
         self.method = _METHODS[method]
-        self.target = target.decode("utf-8", "surrogateescape")
+        self.target = target.decode()
         self.version = _VERSIONS[version]
         if len({name.lower() for name, _ in pairs}) < len(pairs):
             _refuse_doubled([name.lower() for name, _ in pairs])
@@ -107,9 +107,10 @@ class Head:
     def _keeps(self) -> bool:
         tokens = self.fields.getall("Connection", ())
         if not tokens:
-            return self.version >= (1, 1)
+            return self.version == (1, 1)
         named = {token.strip(" \t").lower() for token in ",".join(tokens).split(",")}
-        return "close" not in named and (self.version >= (1, 1) or "keep-alive" in named)
+        is_usual = self.version == (1, 1) or (self.version == (1, 0) and "keep-alive" in named)
+        return is_usual and "close" not in named
 
 
 def read_head(data: bytes, most_bytes: int) -> tuple[Head, int] | None:
