@@ -109,21 +109,24 @@ _SIZE, _DATA, _DATA_END, _TRAILERS = range(4)
 _USUAL_SIZES = {b"%x" % size: size for size in range(1, 4096)}  # three digits: every token of every engine
 
 
-def _usual_chunk(data: bytes, position: int, parts: list[bytes]) -> int:
-    """Take a small chunk that is there whole; return the position after it, 0 if it is not such a one.
+def _usual_chunks(data: bytes, position: int, parts: list[bytes]) -> int:
+    """Take small chunks that are there whole; return the position after them.
 
-    Nearly every chunk is; looking its size up costs half of reading it.
+    Nearly all are; looking their sizes up costs half of reading them.
     """
-    line_end = data.find(b"\r\n", position, position + 5)
-    size = _USUAL_SIZES.get(data[position:line_end])
-    if size is None or line_end < 0:
-        return 0
-    start = line_end + 2
-    stop = start + size
-    if data[stop : stop + 2] != b"\r\n":
-        return 0
-    parts.append(data[start:stop])
-    return stop + 2
+    end = len(data)
+    while position < end:
+        line_end = data.find(b"\r\n", position, position + 5)
+        size = _USUAL_SIZES.get(data[position:line_end])
+        if size is None or line_end < 0:
+            break
+        start = line_end + 2
+        stop = start + size
+        if data[stop : stop + 2] != b"\r\n":
+            break
+        parts.append(data[start:stop])
+        position = stop + 2
+    return position
 
 
 class Chunked:
@@ -153,9 +156,10 @@ class Chunked:
         while position < end and not self.is_done:
             state = self._state
             if state == _SIZE:
-                if not self._line and (after := _usual_chunk(data, position, parts)):
-                    position = after
-                    continue
+                if not self._line:
+                    position = _usual_chunks(data, position, parts)
+                    if position == end:
+                        break
                 after = self._read_size(data, position)
             elif state == _DATA:
                 after = self._read_data(data, position, parts)

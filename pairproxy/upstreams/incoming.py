@@ -178,8 +178,8 @@ class Incoming:
             return
         try:
             self._write(raw)
-            for part in parts:
-                self._seen(part)
+            if parts:
+                self._seen(parts[0] if len(parts) == 1 else b"".join(parts))
             if self._buffered() > self._buffer_bytes:
                 self._pause()
                 self.wake()
