@@ -90,6 +90,19 @@ def test_an_empty_place_counts_nothing() -> None:
     assert company.seconds_since(mark) == {}
 
 
+def test_a_place_that_was_empty_begins_anew() -> None:
+    """So neither marks nor sums grow with how many ran there in a day."""
+    clock = Clock()
+    company = Company(clock)
+    company.join()
+    company.join()
+    clock.at = 5.0
+    company.leave(is_reader=True)
+    company.leave(is_reader=True)
+    mark, reading_s = company.join()
+    assert ([*mark], reading_s) == ([0.0], 0.0)
+
+
 def test_others_are_seen_as_long_as_they_are_remembered() -> None:
     """This node's own clients are none."""
     clock = Clock()
