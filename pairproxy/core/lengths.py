@@ -148,15 +148,16 @@ class Lengths:
     def _quantiles(self, parts: Sequence[float]) -> list[float]:
         seen, (before, each, _) = self._seen, self._before
         # Where each length of before begins, if all stood in a row in order, each as wide as it weighs.
-        starts = [bisect_left(seen, one) + number * each for number, one in enumerate(before)]
-        found = []
+        # Rounded up it stands at the same place among whole numbers, and is compared with them much faster.
+        starts = [bisect_left(seen, math.ceil(one)) + number * each for number, one in enumerate(before)]
+        found, last = [], len(seen) - 1
         for part in parts:
             weight = part * self._weight * (1.0 - 1e-9)
             number = bisect_right(starts, weight)
             if number and (not seen or weight < starts[number - 1] + each):
                 found.append(before[number - 1])
             else:
-                found.append(float(seen[min(int(weight - number * each), len(seen) - 1)]))
+                found.append(float(seen[min(int(weight - number * each), last)]))
         return found
 
     def remaining(self, done: float, limit: int | None = None) -> float:

@@ -5,7 +5,7 @@ for STARVING_S gets the next free slot before them, and then has to wait as long
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from pairproxy.core.documents import EngineReport, EngineState, StateDocument, Wanted
@@ -138,7 +138,9 @@ class Sharing:
     def _shared(self, at: float) -> dict[EngineId, set[NodeId]]:
         """The users of each engine that another node uses, used, or waits for; most often of none."""
         own, running = self._knows.own, self._knows.running
-        places = {*self._knows.local.slots(), *(Place(own, engine) for engine, _ in self._asking)}
+        places: Iterable[Place] = self._knows.local.slots()
+        if self._asking:
+            places = {*places, *(Place(own, engine) for engine, _ in self._asking)}
         return {
             place.engine: self._users_of(place, at)
             for place in places
