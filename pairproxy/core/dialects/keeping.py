@@ -83,7 +83,7 @@ def bounded(path: str, body: bytes, coding: str = "") -> bytes | None:
     """
     plain = decoded(coding, body)
     try:
-        if plain is None or _KEY not in plain:  # a key spelled with escapes is ambiguous anyway
+        if plain is None or plain.rfind(_KEY) < 0:  # a key spelled with escapes is ambiguous anyway
             return None
         bound = keeping_of(path, read_fields(plain)).bound
     except (Ambiguous, msgspec.DecodeError, RecursionError):
