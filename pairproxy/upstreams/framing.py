@@ -117,8 +117,10 @@ def _usual_chunks(data: bytes, position: int, parts: list[bytes]) -> int:
     end = len(data)
     while position < end:
         line_end = data.find(b"\r\n", position, position + 5)
+        if line_end < 0:  # and not the whole rest looked up
+            break
         size = _USUAL_SIZES.get(data[position:line_end])
-        if size is None or line_end < 0:
+        if size is None:
             break
         start = line_end + 2
         stop = start + size

@@ -1,6 +1,7 @@
 """The framings say where a body ends, whatever the reads look like."""
 
 import itertools
+import time
 
 import httptools
 import pytest
@@ -172,3 +173,16 @@ def test_a_reply_without_a_body_takes_nothing() -> None:
     framing = Empty()
     assert framing.is_done
     assert framing.feed(b"x", []) == 0
+
+
+@pytest.mark.parametrize("one", [b"0001\r\nx\r\n", b"1;a=b\r\nx\r\n"])
+def test_unusual_chunks_cost_what_they_are(one: bytes) -> None:
+    """Four times as many of them in one read take four times as long: nobody holds the loop up with a read."""
+
+    def taken_s(count: int) -> float:
+        began_at = time.process_time()
+        Chunked().feed(one * count, [])
+        return time.process_time() - began_at
+
+    few, many = (min(taken_s(count) for _ in range(3)) for count in (10_000, 40_000))
+    assert many < 9 * few
