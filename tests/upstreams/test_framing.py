@@ -177,7 +177,7 @@ def test_a_reply_without_a_body_takes_nothing() -> None:
 
 @pytest.mark.parametrize("one", [b"0001\r\nx\r\n", b"1;a=b\r\nx\r\n"])
 def test_unusual_chunks_cost_what_they_are(one: bytes) -> None:
-    """Four times as many of them in one read take four times as long: nobody holds the loop up with a read."""
+    """Four times as many in one read take four times as long: nobody holds the loop up with a read."""
 
     def taken_s(count: int) -> float:
         began_at = time.process_time()
