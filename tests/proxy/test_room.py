@@ -200,6 +200,25 @@ def test_the_idle_connections_of_one_peer_cost_only_that_peer_their_place() -> N
     run_async(main())
 
 
+def test_a_peer_has_connections_for_the_slots_that_it_may_use() -> None:
+    """Where a node has many slots, one peer may fill them all and still hear of its state."""
+    ben = identity("ben")
+    limits = Limits(peer_connections=4, unauthenticated_connections=64)
+
+    async def main() -> None:
+        async with FakeEngine(DONE) as engine, Node(engine, slots=8, limits=limits) as node:
+            port = await node.open_peer_port(ben)
+            context = tls.client_context(ben, node.identity.certificate)
+            opened = [await RawClient.open(port, ssl=context) for _ in range(12)]
+            await eventually(lambda: node.peer_port.connections == 10)
+            for client in opened[:2]:
+                assert await client.end() == b""
+            for client in opened:
+                client.leave()
+
+    run_async(main())
+
+
 @pytest.mark.parametrize("loop", [None, pytest.param("uvloop", id="uvloop")])
 def test_accepting_that_fails_is_tried_again(loop: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """F44: without a descriptor accept() fails; the port neither spins nor ends, and goes on later."""

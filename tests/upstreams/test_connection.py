@@ -104,6 +104,21 @@ def test_a_certificate_that_tls_accepts_but_is_not_the_pin_gets_no_byte(
     run_async(talk(leaf, der(issuer)))
 
 
+def test_a_burst_dials_in_turns_and_takes_what_comes_free(anna: Identity, ben: Identity) -> None:
+    """Of 40 requests at once each is answered, over fewer connections than there are requests."""
+
+    async def main() -> None:
+        async with FakeEngine(raw(OK), tls=server_context(ben, [anna.certificate])) as engine:
+            upstream = to_ben(engine, anna, ben)
+            replies = await asyncio.gather(*(upstream.send(post(b"prompt")) for _ in range(40)))
+            assert {reply.status for reply in replies} == {200}
+            assert len(engine.requests) == 40
+            assert len(engine.connections) < 40
+            await upstream.close()
+
+    run_async(main())
+
+
 def test_a_peer_that_refuses_our_key_is_not_trusted(anna: Identity, ben: Identity, rogue: Identity) -> None:
     """TLS 1.3 tells the client only at its first read; another node may still be tried."""
 
