@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairproxy.core.lengths import ENOUGH, KINDS, MOST_TOKENS, REMEMBERED, Lengths, LengthTable
-from pairproxy.core.models import ModelName
+from pairproxy.core.models import ModelName, Request
 from tests.core.told import M, ask
 
 OTHER = ModelName("other")
@@ -163,3 +163,21 @@ def test_what_was_kept_of_a_model_is_taken_back() -> None:
     known.restore(M, [20] * 10)
     known.restore(M, [900] * 10)
     assert known.of(ask("r")).quantile(0.5) == 20.0
+
+
+def test_what_is_kept_between_two_replies_is_as_if_made_anew() -> None:
+    """Whoever is asked after each reply says the same as one who is asked at the end only."""
+    random, asked, lessons = Random(7), LengthTable(), list[tuple[Request, int]]()
+    requests = [ask("r", client=one, prefix=blocks) for one in "cd" for blocks in ((), (1,), (1, 2), (3,))]
+    for step in range(REMEMBERED + 60):
+        lessons.append((random.choice(requests), int(random.lognormvariate(5.0, 1.0))))
+        asked.learn(*lessons[-1])
+        told = [asked.of(request).mean() for request in requests]
+        if step % 20:
+            continue
+        fresh = LengthTable()
+        for lesson in lessons:
+            fresh.learn(*lesson)
+        assert told == [fresh.of(request).mean() for request in requests]
+    last = Lengths([tokens for _, tokens in lessons[-REMEMBERED:]])
+    assert asked.of(ask("r", client="new")).mean() == pytest.approx(last.mean())
