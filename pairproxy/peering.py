@@ -63,8 +63,7 @@ class Peering:
         self._identity = identity
         self._trust = trust
         self._settings = settings
-        self._scheduler = scheduler
-        self._dispatcher = dispatcher
+        self._scheduler, self._dispatcher = scheduler, dispatcher
         self._discovery: Discovery | None = None
         self._following: dict[NodeId, asyncio.Task[Any]] = {}
         self._reading = asyncio.Lock()
