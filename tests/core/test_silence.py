@@ -156,6 +156,7 @@ def test_one_is_given_up_at_a_time() -> None:
     assert told.until_broken_off(300.0) == STUCK_S
     told.fails("r", NodeGone("stuck"))
     assert told.until_broken_off(300.0) is None
+    assert broken_off(told.finishes("r", 2)) == ["s"], "then the other has its turn"
 
 
 def test_it_is_looked_at_although_nothing_happens() -> None:
