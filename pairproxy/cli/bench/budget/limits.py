@@ -1,7 +1,7 @@
 """What each case of the budget cost when it was measured, and what it may cost.
 
 Measured on 2026-11-30: medians of seven runs of `scripts/bench budget`, seven rounds each, on two cores with
-a load of 12, the runs within a fifth of each other; Python 3.11.7, aiohttp 3.14.5, uvloop 0.23.0. Whoever makes
+a load of 12, the runs within a fifth of each other; Python 3.11.7, aiohttp 3.14.5, uvloop 0.23.0. Who makes
 the path faster measures anew and lowers them.
 """
 
