@@ -24,6 +24,8 @@ def test_who_takes_no_answers_gets_no_more_of_them() -> None:
     """Requests that come without end are not answered into memory; who reads has all answers, in order."""
 
     async def main() -> None:
+        answered = 0
+
         async def large(incoming: web.BaseRequest) -> web.StreamResponse:
             nonlocal answered
             answered += 1
@@ -31,7 +33,6 @@ def test_who_takes_no_answers_gets_no_more_of_them() -> None:
             downstream.answer(200, (JSON,), incoming.raw_path.encode() + b"x" * 50_000)
             return downstream.written()
 
-        answered = 0
         port, number = await open_port(large)
         async with await RawClient.open(number) as client:
             client.pause()

@@ -61,7 +61,7 @@ def test_nothing_in_a_request_can_begin_another_one(outgoing: Outgoing) -> None:
 def test_a_large_body_goes_in_slices_and_waits_before_each(size: int) -> None:
     """What is handed over at once is bounded."""
     body = bytes(range(256)) * (size // 256 + 1)
-    written: list[bytes] = []
+    written: list[bytes | memoryview] = []
     waits = 0
 
     async def writable() -> None:
@@ -82,7 +82,7 @@ def test_an_iterator_is_framed_as_its_head_says(
     headers: tuple[tuple[bytes, bytes], ...], expected: bytes
 ) -> None:
     """Each part is one chunk, or goes as it is under a Content-Length."""
-    written: list[bytes] = []
+    written: list[bytes | memoryview] = []
 
     async def writable() -> None:
         pass
