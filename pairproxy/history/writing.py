@@ -137,7 +137,7 @@ class History:
             async with asyncio.timeout(STOP_S):
                 await self.settle()
                 await self.report_due(is_last=True)
-                await self._write()
+                await self._write(is_last=True)
                 await self._in(self._disk, self._store.close)
         except TimeoutError:
             _log.info("the last runs are put together at the next start")
@@ -196,7 +196,7 @@ class History:
             async with asyncio.timeout(None if soonest is None else max(soonest - FLUSH_S, 0.0)):
                 await self._wanted.wait()
 
-    async def _write(self) -> None:
+    async def _write(self, *, is_last: bool = False) -> None:
         try:
             if self._settings.keep_days == 0 and not self._is_removed:
                 await self._in(self._disk, self._remove)
@@ -211,7 +211,7 @@ class History:
                     raise
                 self._pending.written(batch)
                 self._tell_of_success()
-                if len(batch.ended) < BATCH:  # what came meanwhile is written with the next second's
+                if len(batch.ended) < BATCH and not is_last:  # what came meanwhile is written with the next second's
                     break
             if not self._is_off and self._now() - self._trimmed_at >= TRIM_S:
                 self._trimmed_at = self._now()
