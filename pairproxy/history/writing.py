@@ -211,7 +211,7 @@ class History:
                     raise
                 self._pending.written(batch)
                 self._tell_of_success()
-                if len(batch.ended) < BATCH and not is_last:  # what came meanwhile is written with the next second's
+                if len(batch.ended) < BATCH and not is_last:  # what came meanwhile waits for the next second
                     break
             if not self._is_off and self._now() - self._trimmed_at >= TRIM_S:
                 self._trimmed_at = self._now()
