@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, NoReturn
 
+import msgspec
 import typer
 
 from pairproxy.cli.bench.overhead import document as documents
@@ -54,7 +55,7 @@ def overhead(
 ) -> None:
     """What pairproxy costs a request, beside nginx, HAProxy, a plain pass-through and other routers."""
     if earlier is not None:
-        document = documents.from_json(earlier.read_text(encoding="utf-8"))
+        document = _read(earlier)
     else:
         document = _measured(chosen(only, peers, rounds, seconds))
     if as_json:
@@ -67,6 +68,16 @@ def overhead(
         write(document, ROOT)
     if is_any_missed(gates(document.table)) and not no_gate:
         raise typer.Exit(1)
+
+
+def _read(earlier: Path) -> documents.Document:
+    """What --from names. Raises BadParameter for what is no result of --json."""
+    try:
+        return documents.from_json(earlier.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise typer.BadParameter(f"{earlier}: {error.strerror}", param_hint="--from") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise typer.BadParameter(f"{earlier} is no result of --json.", param_hint="--from") from None
 
 
 def chosen(only: str, peers: bool, rounds: int, seconds: float) -> Plan:

@@ -46,6 +46,18 @@ def test_an_earlier_result_is_shown_again(document: Document, tmp_path: Path) ->
     assert CliRunner().invoke(app, ["overhead", "--from", str(earlier), "--no-gate"]).exit_code == 0
 
 
+@pytest.mark.parametrize("content", [None, b"", b"{}", b"[1]", b"\xff"])
+def test_what_is_no_earlier_result_is_told_in_a_sentence(tmp_path: Path, content: bytes | None) -> None:
+    """A file that is not there, or is another."""
+    earlier = tmp_path / "earlier.json"
+    if content is not None:
+        earlier.write_bytes(content)
+    told = CliRunner().invoke(app, ["overhead", "--from", str(earlier)])
+    assert told.exit_code == 2
+    assert "Invalid value for --from" in told.output
+    assert "Traceback" not in told.output
+
+
 def test_where_nothing_can_be_measured_it_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sentence, and an exit status of its own."""
     monkeypatch.setattr(command, "what_is_missing", lambda: "This needs two cores.")
