@@ -5,10 +5,8 @@ kept until the run grows.
 """
 
 import asyncio
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -33,7 +31,6 @@ from pairproxy.hardware import memory
 from pairproxy.peers.book import PeerBook
 
 MOST_S = 15.0  # after that no other trial is begun: a person waits, and clients give up after 30 s
-SWITCH_S = 0.0005  # for which the thread may keep the interpreter: at 5 ms a look at /health took 6 ms, now 1
 FEWEST_REQUESTS = 3  # of a run that says something of a workload; a smaller one counts if there is no other
 NO_STREAM = "No reply came as a stream of counted tokens, so TTFT and TPOT are not known."
 ROUGH = "The run is large: it was simulated without the scheduler, each request where it is done soonest."
@@ -102,8 +99,7 @@ class Advising:
             slots = frozenset((place, count) for place, (count, _) in known.places.items())
             key = (run.id, len(run.records), run.ended_at, known.policy, slots)
             if self._kept is None or self._kept.key != key:
-                with _yielding():
-                    found = _reckoned(run, replace(known, memory=memory()), time.monotonic() + MOST_S)
+                found = _reckoned(run, replace(known, memory=memory()), time.monotonic() + MOST_S)
                 self._kept = _Kept(key, found)
             return self._kept.report
 
@@ -129,20 +125,6 @@ class Advising:
                 foreign=sum(state.foreign for place, (state, _) in engines.items() if place.node == own),
             ),
         )
-
-
-@contextmanager
-def _yielding() -> Iterator[None]:
-    """Let the event loop have the interpreter soon while a thread reckons for seconds.
-
-    The loop asks for it anew after every call of the system, about ten times a request.
-    """
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(SWITCH_S, before))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
 
 
 def _find(records: Sequence[RequestRecord], name: str | None) -> Run | None:

@@ -1,4 +1,3 @@
-import sys
 from pathlib import Path
 
 import pytest
@@ -118,12 +117,3 @@ def test_a_model_that_nobody_lists_is_no_reason_to_fetch_it(tmp_path: Path) -> N
     found = told.advising.advice("job")()
     assert not any(one.lever == "idle-nodes" for one in found.advice)
     assert any("no node lists its model" in sentence for sentence in found.missing)
-
-
-def test_the_interpreter_switches_as_before_when_all_is_reckoned(tmp_path: Path) -> None:
-    """Only while a thread reckons does the loop get it sooner."""
-    before = sys.getswitchinterval()
-    told = Recorded(tmp_path)
-    told.serves(3, "job")
-    told.advising.advice(None)()
-    assert sys.getswitchinterval() == before

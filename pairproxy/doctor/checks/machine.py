@@ -14,7 +14,7 @@ def is_compiled(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "parser-slow",
             "warning",
-            "Requests are read by aiohttp's Python parser in place of its compiled one: it is slower.",
+            "aiohttp's compiled parser is missing: what our own engines are asked is read more slowly.",
             f"Unset AIOHTTP_NO_EXTENSIONS if it is set. {_AGAIN}",
         )
     if not facts.machine.has_fast_loop:

@@ -54,10 +54,7 @@ def overhead(
     as_json: Json = False,
 ) -> None:
     """What pairproxy costs a request, beside nginx, HAProxy, a plain pass-through and other routers."""
-    if earlier is not None:
-        document = _read(earlier)
-    else:
-        document = _measured(chosen(only, peers, rounds, seconds))
+    document = _measured(chosen(only, peers, rounds, seconds)) if earlier is None else _read(earlier)
     if as_json:
         typer.echo(documents.to_json(document))
     elif markdown:
