@@ -7,7 +7,6 @@
 """
 
 from functools import lru_cache
-from typing import NotRequired, TypedDict, Unpack
 
 import msgspec
 
@@ -26,6 +25,7 @@ CHARACTERS_PER_TOKEN = 4  # of English text and JSON in the usual vocabularies
 AUDIO_BYTES_PER_TOKEN = 320  # 16 kB/s of speech as mp3, at the 50 tokens/s of the usual encoders
 NAME_LENGTH = 400  # characters; a name by Ollama's rule has 4 parts of 80 at most
 
+NO_NEEDS: frozenset[str] = frozenset()
 NAMES_KEPT = 256  # as they are written, with what they mean; of the longest it takes 1 MB
 
 CODING_UNKNOWN = "its body is encoded in a way that is not read here"
@@ -35,33 +35,34 @@ NAMELESS = "it names no model"
 NAME_TOO_LONG = "its model's name is too long to be one"
 
 
-class Told(TypedDict, total=False):
-    """What is known of a request beside its body: fields of Request."""
-
-    client: str
-    run: str | None
-    origin: NodeId | None
-    local_only: bool
-    engine: EngineId | None
-    chain: str
-    trace: str
-
-
-class _Read(TypedDict):
+class _Read:
     """What is found in a body: fields of Request."""
 
-    model: ModelName
-    is_streaming: bool
-    prompt_tokens: int
-    max_output_tokens: int | None
-    stays: str | None
-    runner: NotRequired[str]
-    context_tokens: NotRequired[int | None]
-    needs: NotRequired[frozenset[str]]
-    is_load: NotRequired[bool]
-    unloads: NotRequired[bool]
-    prefix: NotRequired[tuple[int, ...]]
-    outline: NotRequired[Outline | None]
+    __slots__ = (
+        "context_tokens", "is_load", "is_streaming", "max_output_tokens", "model", "needs", "outline", "prefix",
+        "prompt_tokens", "runner", "stays", "unloads",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        model: ModelName,
+        is_streaming: bool,
+        prompt_tokens: int,
+        max_output_tokens: int | None,
+        stays: str | None,
+        needs: frozenset[str] = NO_NEEDS,
+    ) -> None:
+        self.model = model
+        self.is_streaming = is_streaming
+        self.prompt_tokens = prompt_tokens
+        self.max_output_tokens = max_output_tokens
+        self.stays = stays
+        self.needs = needs
+        self.runner = ""
+        self.context_tokens: int | None = None
+        self.is_load = self.unloads = False
+        self.prefix: tuple[int, ...] = ()
+        self.outline: Outline | None = None
 
 
 def read(
@@ -73,20 +74,31 @@ def read(
     content_type: str = "",
     kind: str = "",
     stays: str | None = None,
-    **told: Unpack[Told],
+    client: str = "",
+    run: str | None = None,
+    origin: NodeId | None = None,
+    local_only: bool = False,
+    engine: EngineId | None = None,
+    chain: str = "",
+    trace: str = "",
 ) -> Request:
     """Read the body of an inference request (``target`` is in routes.INFERENCE); never raises.
 
     ``coding`` and ``content_type`` are the headers' values, ``kind`` is that of the engine that was called,
-    ``stays`` a reason why it does whatever its body says. What cannot be read has no model and a reason in
-    ``stays``: only the called engine can say what it means.
+    ``stays`` a reason why it does whatever its body says; what follows is known beside the body and is taken
+    as it is. What cannot be read has no model and a reason in ``stays``: only the called engine can say what
+    it means.
     """
     path = routes.path_of(target)
     row = routes.INFERENCE[path]
     coding = coding.strip().lower()
     found = _read(path, row, body, coding, content_type, kind)
-    found["stays"] = found["stays"] or stays
-    return Request(id=request_id, dialect=row.dialect, path=path, coding=coding, **found, **told)
+    return Request(
+        request_id, found.model, row.dialect, path, found.is_streaming, found.prompt_tokens,
+        found.max_output_tokens, client, run, origin, local_only, engine, found.runner, found.context_tokens,
+        found.needs, found.stays or stays, found.is_load, found.unloads, found.prefix, chain, found.outline,
+        coding, None, trace,
+    )  # fmt: skip
 
 
 def _read(path: str, row: Inference, body: bytes, coding: str, content_type: str, kind: str) -> _Read:
@@ -104,13 +116,8 @@ def _read(path: str, row: Inference, body: bytes, coding: str, content_type: str
 
 
 def _unread(row: Inference, body: bytes, why: str) -> _Read:
-    return {
-        "model": ModelName(""),
-        "is_streaming": row.streams,
-        "prompt_tokens": max(1, len(body) // CHARACTERS_PER_TOKEN),
-        "max_output_tokens": None if row.has_output else 0,
-        "stays": why,
-    }
+    tokens = max(1, len(body) // CHARACTERS_PER_TOKEN)
+    return _Read(ModelName(""), row.streams, tokens, None if row.has_output else 0, why)
 
 
 def _read_form(row: Inference, body: bytes, content_type: str) -> _Read | None:
@@ -118,14 +125,9 @@ def _read_form(row: Inference, body: bytes, content_type: str) -> _Read | None:
     if form is None:
         return None
     model, stays = _named(form.model)
-    return {
-        "model": model,
-        "is_streaming": form.is_streaming,
-        "prompt_tokens": max(1, len(body) // AUDIO_BYTES_PER_TOKEN),
-        "max_output_tokens": None if row.has_output else 0,
-        "stays": stays,
-        "needs": frozenset({"audio"}),
-    }
+    tokens = max(1, len(body) // AUDIO_BYTES_PER_TOKEN)
+    most = None if row.has_output else 0
+    return _Read(model, form.is_streaming, tokens, most, stays, frozenset({"audio"}))
 
 
 def _read_json(path: str, row: Inference, body: bytes, kind: str) -> _Read:
@@ -133,26 +135,22 @@ def _read_json(path: str, row: Inference, body: bytes, kind: str) -> _Read:
     prompt = measure(fields)
     options = reading_options.read(row.dialect, fields)
     keeping = keeping_of(path, fields)
-    prefix, outline = prefix_of(fields, prompt.texts) if row.has_output else ((), None)
-    is_streaming = reading_options.flag(fields, "stream", row.streams) and row.has_output
-    needs = _needs(row, fields, prompt)
     tie = reading_ties.tie(row.dialect, fields, prompt, kind)
     model, stays = _named(text_of(fields.get("model")), tie)
     has_file = body.rfind(reading_ties.FILE_MARK) >= 0  # "in" takes four times as long to find nothing
-    return {
-        "model": model,
-        "is_streaming": is_streaming,
-        "prompt_tokens": max(1, prompt.text_bytes // CHARACTERS_PER_TOKEN + prompt.media_tokens),
-        "max_output_tokens": options.limit if row.has_output and not keeping.is_empty else 0,
-        "stays": reading_ties.FILE if has_file else stays,
-        "runner": options.runner,
-        "context_tokens": options.context_tokens,
-        "needs": needs,
-        "is_load": keeping.loads,
-        "unloads": keeping.unloads,
-        "prefix": prefix,
-        "outline": outline,
-    }
+    found = _Read(
+        model,
+        reading_options.flag(fields, "stream", row.streams) and row.has_output,
+        max(1, prompt.text_bytes // CHARACTERS_PER_TOKEN + prompt.media_tokens),
+        options.limit if row.has_output and not keeping.is_empty else 0,
+        reading_ties.FILE if has_file else stays,
+        _needs(row, fields, prompt),
+    )
+    found.runner, found.context_tokens = options.runner, options.context_tokens
+    found.is_load, found.unloads = keeping.loads, keeping.unloads
+    if row.has_output:
+        found.prefix, found.outline = prefix_of(fields, prompt.texts)
+    return found
 
 
 def _named(name: str | None, tie: str | None = None) -> tuple[ModelName, str | None]:
@@ -180,4 +178,4 @@ def _needs(row: Inference, fields: Fields, prompt: Prompt) -> frozenset[str]:
         needs.add("insert")
     if row.has_output and reading_options.is_thinking(row.dialect, fields):
         needs.add("thinking")
-    return frozenset(needs)
+    return frozenset(needs) if needs else NO_NEEDS

@@ -1,5 +1,8 @@
 """What a body says of how it wants to be served: limits, runner options, thinking."""
 
+from dataclasses import dataclass
+from typing import Final
+
 import msgspec
 
 from pairproxy.core.dialects.reading_json import Fields, is_nothing, read_fields, value_of
@@ -9,25 +12,35 @@ RUNNER_KEYS = ("draft_num_predict", "main_gpu", "num_batch", "num_ctx", "num_gpu
 """The options for which Ollama loads a model anew. All others count for one request only."""
 LIMIT_KEYS = ("max_completion_tokens", "max_tokens", "max_output_tokens", "n_predict")
 
+_LIMITING = frozenset(LIMIT_KEYS)
+_LMSTUDIO: Final = Dialect.LMSTUDIO
+
 _decode_number = msgspec.json.Decoder(float | None).decode
 _decode_flag = msgspec.json.Decoder(bool | None).decode
 
 
-class Options(msgspec.Struct, frozen=True):
+@dataclass(slots=True, init=False)
+class Options:
     """``limit`` and ``context_tokens`` are tokens, None = not given; ``runner`` "" = no option given."""
 
     limit: int | None
-    context_tokens: int | None = None
-    runner: str = ""
+    context_tokens: int | None
+    runner: str
+
+    def __init__(self, limit: int | None, context_tokens: int | None = None, runner: str = "") -> None:
+        self.limit = limit
+        self.context_tokens = context_tokens
+        self.runner = runner
 
 
 def read(dialect: Dialect, fields: Fields) -> Options:
     """Read them in the words of a dialect. Raises msgspec.DecodeError, Ambiguous."""
     if dialect is not Dialect.OLLAMA:
-        given = [fields[key] for key in LIMIT_KEYS if key in fields]
-        limits = [limit for one in given if (limit := _count(one)) is not None]
-        context = _count(fields.get("context_length")) if dialect is Dialect.LMSTUDIO else None
-        return Options(limits[0] if limits else None, context)
+        limit = None
+        if not _LIMITING.isdisjoint(fields):
+            limits = [_count(fields.get(key)) for key in LIMIT_KEYS]  # each, for one that is none is an error
+            limit = next((one for one in limits if one is not None), None)
+        return Options(limit, _count(fields.get("context_length")) if dialect is _LMSTUDIO else None)
     options = {} if is_nothing(fields.get("options")) else read_fields(bytes(fields["options"]))
     return Options(
         limit=_count(options.get("num_predict")),
@@ -38,7 +51,8 @@ def read(dialect: Dialect, fields: Fields) -> Options:
 
 def flag(fields: Fields, key: str, default: bool) -> bool:
     """A truth value; null means the default. Raises msgspec.DecodeError for anything else."""
-    value = _decode_flag(fields[key]) if key in fields else None
+    given = fields.get(key)
+    value = None if given is None else _decode_flag(given)
     return default if value is None else value
 
 

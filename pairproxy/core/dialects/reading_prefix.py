@@ -14,7 +14,8 @@ import msgspec
 
 from pairproxy.core.dialects.reading_json import Fields, is_crowded
 from pairproxy.core.dialects.reading_outline import outline_of
-from pairproxy.core.dialects.reading_prompt import MEDIA_TOKENS, Text
+from pairproxy.core.dialects.reading_prompt import MEDIA_TOKENS
+from pairproxy.core.dialects.reading_shapes import Text
 from pairproxy.core.models import BLOCK_TOKENS, Outline
 
 CHARACTERS_PER_TOKEN = 4  # as prompts are measured (reading), so that both are wrong in the same way

@@ -5,6 +5,7 @@ import msgspec
 from pairproxy.core.dialects import routes
 from pairproxy.core.dialects.reading_json import Fields, is_nothing, items_of
 from pairproxy.core.dialects.reading_prompt import Prompt
+from pairproxy.core.dialects.reading_shapes import Tool
 from pairproxy.core.models import Dialect
 from pairproxy.core.replicas import CLOUD, source_of
 
@@ -41,12 +42,8 @@ _TYING = frozenset(TIES)
 _ANY_SLOT = frozenset({b"-1"})
 
 
-class _Tool(msgspec.Struct):
-    type: msgspec.Raw = msgspec.Raw(b"")
-
-
-_decode_tool = msgspec.json.Decoder(_Tool).decode
-_decode_tools = msgspec.json.Decoder(list[_Tool]).decode
+_decode_tool = msgspec.json.Decoder(Tool).decode
+_decode_tools = msgspec.json.Decoder(list[Tool]).decode
 
 
 def tie(dialect: Dialect, fields: Fields, prompt: Prompt, kind: str) -> str | None:
@@ -87,7 +84,7 @@ def _types_of(tools: msgspec.Raw) -> set[bytes]:
         return {bytes(tool.type) for item in items_of(tools) if (tool := _tool(item)) is not None}
 
 
-def _tool(item: msgspec.Raw) -> _Tool | None:
+def _tool(item: msgspec.Raw) -> Tool | None:
     try:
         return _decode_tool(item)
     except msgspec.ValidationError:
