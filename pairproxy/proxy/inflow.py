@@ -77,10 +77,9 @@ class Inflow:
         return behind
 
     def _take_part(self, framing: Framing, data: bytes) -> None:
-        parts: list[bytes] = []
-        size = framing.feed(data, parts)
+        size, part = framing.feed(data)
         content = self._content
-        for part in parts:
+        if part:
             content.feed(part)
         if framing.is_broken:
             content.fail(web.RequestPayloadError("broken framing"))

@@ -3,14 +3,14 @@
 import asyncio
 import ssl
 from collections.abc import Callable
-from typing import cast
+from typing import Final, cast
 
 from pairproxy.security import tls
 from pairproxy.upstreams.incoming import Incoming
 
 Address = tuple[str, int]
 
-JOINED_BYTES = 8 * 1024  # a body up to this is copied behind its head: over TLS both are one record then
+JOINED_BYTES: Final = 8 * 1024  # a body up to this is copied behind its head: over TLS both are one record
 
 
 def host_header(address: Address) -> bytes:
@@ -20,8 +20,11 @@ def host_header(address: Address) -> bytes:
     return (f"[{host}]:{port}" if ":" in host else f"{host}:{port}").encode()
 
 
-class Connection(asyncio.Protocol):
-    """The near end of a connection; ``released`` and ``lost`` are told what becomes of it."""
+class Connection:
+    """The near end of a connection; ``released`` and ``lost`` are told what becomes of it.
+
+    It has all that asyncio.Protocol has, but is none: a class that is compiled has no base that is not.
+    """
 
     _transport: asyncio.Transport
 

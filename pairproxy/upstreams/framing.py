@@ -9,18 +9,19 @@ must mean the same to every parser behind us.
 """
 
 import re
-from typing import Literal, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Final, Literal
 
 FramingName = Literal["chunked", "length", "close", "none"]
 
-LINE_BYTES = 8192  # a chunk's size line with its extensions, or all trailers: as other servers allow
+LINE_BYTES: Final = 8192  # a chunk's size line with its extensions, or all trailers: as other servers allow
 
-_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;[^\r\n\0]*)?\r\n")
-_SIZE_LINE_BEGUN = re.compile(rb"[0-9A-Fa-f]{1,16}(?:;[^\r\n\0]*)?\r?")
-_TRAILER_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*\r\n")
+_SIZE_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;[^\r\n\0]*)?\r\n")
+_SIZE_LINE_BEGUN: Final = re.compile(rb"[0-9A-Fa-f]{1,16}(?:;[^\r\n\0]*)?\r?")
+_TRAILER_LINE: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*\r\n")
 
 
-class Framing(Protocol):
+class Framing:
     """One body being read."""
 
     name: FramingName
@@ -32,61 +33,61 @@ class Framing(Protocol):
     @property
     def is_at_boundary(self) -> bool:
         """Whether one more chunk could follow legally; False unless chunked."""
+        return False
 
-    def feed(self, data: bytes, parts: list[bytes]) -> int:
-        """Append what ``data`` decodes to; return how many of its bytes belong to the message."""
+    def feed(self, data: bytes) -> tuple[int, bytes]:
+        """Return how many bytes of ``data`` belong to the message, and what they decode to."""
+        raise NotImplementedError
 
 
-class Empty:
+class Empty(Framing):
     """A reply that has no body by rule: to HEAD, 204, 304."""
 
-    name: FramingName = "none"
-    is_done = True
-    is_broken = False
-    is_at_boundary = False
+    def __init__(self) -> None:
+        self.name = "none"
+        self.is_done = True
+        self.is_broken = False
 
-    def feed(self, data: bytes, parts: list[bytes]) -> int:
+    def feed(self, data: bytes) -> tuple[int, bytes]:
         """Nothing belongs to it."""
-        return 0
+        return 0, b""
 
 
-class Counted:
+class Counted(Framing):
     """A body of Content-Length bytes."""
 
-    name: FramingName = "length"
-    is_broken = False
-    is_at_boundary = False
-
     def __init__(self, length: int) -> None:
-        self._left = length
+        self.name = "length"
         self.is_done = length == 0
+        self.is_broken = False
+        self._left = length
 
-    def feed(self, data: bytes, parts: list[bytes]) -> int:
+    def feed(self, data: bytes) -> tuple[int, bytes]:
         """Take what is left of the count."""
-        good = min(len(data), self._left)
-        if good:
-            parts.append(data if good == len(data) else data[:good])
-            self._left -= good
-            self.is_done = self._left == 0
-        return good
+        size, left = len(data), self._left
+        if size >= left:
+            self.is_done = True
+            self._left = 0
+            return left, data[:left]
+        self._left = left - size
+        return size, data
 
 
-class UntilClose:
+class UntilClose(Framing):
     """A body that the end of the connection ends; only the connection knows when it is done."""
 
-    name: FramingName = "close"
-    is_done = False
-    is_broken = False
-    is_at_boundary = False
+    def __init__(self) -> None:
+        self.name = "close"
+        self.is_done = False
+        self.is_broken = False
 
-    def feed(self, data: bytes, parts: list[bytes]) -> int:
+    def feed(self, data: bytes) -> tuple[int, bytes]:
         """Take all."""
-        if data:
-            parts.append(data)
-        return len(data)
+        return len(data), data
 
 
-class Ending(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Ending:
     """How a head says where its body ends."""
 
     name: FramingName
@@ -94,19 +95,18 @@ class Ending(NamedTuple):
 
     def begin(self) -> Framing:
         """Read one such body."""
-        match self.name:
-            case "chunked":
-                return Chunked()
-            case "length":
-                return Counted(self.length)
-            case "close":
-                return UntilClose()
-            case "none":
-                return Empty()
+        if self.name == "chunked":
+            return Chunked()
+        if self.name == "length":
+            return Counted(self.length)
+        return UntilClose() if self.name == "close" else Empty()
 
 
-_SIZE, _DATA, _DATA_END, _TRAILERS = range(4)
-_USUAL_SIZES = {b"%x" % size: size for size in range(1, 4096)}  # three digits: every token of every engine
+_SIZE: Final = 0
+_DATA: Final = 1
+_DATA_END: Final = 2
+_TRAILERS: Final = 3
+_USUAL_SIZES: Final = {b"%x" % size: size for size in range(1, 4096)}  # three digits: tokens of all engines
 
 
 def _usual_chunks(data: bytes, position: int, parts: list[bytes]) -> int:
@@ -131,15 +131,14 @@ def _usual_chunks(data: bytes, position: int, parts: list[bytes]) -> int:
     return position
 
 
-class Chunked:
+class Chunked(Framing):
     """A body in chunks.
 
     ``SIZE -> DATA -> DATA_END -> SIZE ...``; size 0 leads to ``TRAILERS``, an empty line there to the end.
     """
 
-    name: FramingName = "chunked"
-
     def __init__(self) -> None:
+        self.name = "chunked"
         self.is_done = False
         self.is_broken = False
         self._state = _SIZE
@@ -152,8 +151,9 @@ class Chunked:
         """Whether one more chunk could follow legally."""
         return self._state == _SIZE and not self._line
 
-    def feed(self, data: bytes, parts: list[bytes]) -> int:
+    def feed(self, data: bytes) -> tuple[int, bytes]:
         """Take chunks up to the end of the message, or up to the last whole thing before a fault."""
+        parts: list[bytes] = []
         position, end = 0, len(data)
         while position < end and not self.is_done:
             state = self._state
@@ -173,7 +173,7 @@ class Chunked:
                 self.is_broken = True
                 break
             position = after
-        return position
+        return position, parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _read_size(self, data: bytes, position: int) -> int:
         """Read a size line or its beginning; return the position after it, -1 if it is none."""

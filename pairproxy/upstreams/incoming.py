@@ -12,71 +12,58 @@ the loop: no task wakes per chunk. What waits unread is at most ``relay_buffer_b
 """
 
 import asyncio
-import math
+import sys
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Final
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import BrokenReply, NotTrusted, ReplyTruncated, UpstreamError
 from pairproxy.upstreams.framing import Framing
 from pairproxy.upstreams.head import SWITCHING, Head, HeadReader, Malformed
 
+if TYPE_CHECKING:  # it holds the reply that arrives on it
+    from pairproxy.upstreams.connection import Connection
 
-class Link(Protocol):
-    """What a reply needs of the connection it arrives on."""
-
-    def pause(self) -> None:
-        """Read no more."""
-
-    def resume(self) -> None:
-        """Read on."""
-
-    def abort(self) -> None:
-        """Drop the connection at once."""
-
-    def release(self, is_clean: bool) -> None:
-        """The reply is complete; keep the connection for the next request only if it ended cleanly."""
-
-    def hand_over(self) -> asyncio.Transport:
-        """Give the connection away."""
+LENGTHENED: Final = 4  # times what came, at most, is what is written of it: a chunk of a token in new framing
 
 
 class Incoming:
     """The state of one reply; the connection calls ``feed`` and ``ended``, the caller waits."""
 
-    # How each reply begins; told here, since most of it stays so and setting it would take half of __init__.
-    _body: Framing | None = None
-    _held_bytes = 0
-    _write: Callable[[bytes], None] | None = None  # set while spliced, with the two below
-    _seen: Callable[[bytes], object] = bytes
-    _buffered: Callable[[], int] = int
-    _is_paused = False
-    _error: BaseException | None = None
-    _waiter: asyncio.Future[None] | None = None
-    _size_bytes = 0
     head: Head
     """The head; only once the reply is open."""
-    is_switched = False
-    """Whether the connection left HTTP: to be taken over, with what came after the head."""
-    has_bytes = False
-    """Whether the upstream answered with a byte at all."""
-    has_body = False
-    """Whether a body byte came: from then on a failure is a truncation."""
-    is_complete = False
-    heard_at = 0.0
-    """Loop time at which the latest bytes came."""
-    most_bytes = math.inf
-    """Of the message, framing included: a reply that never ends is given up after these."""
 
     def __init__(
-        self, link: Link, method: str, limits: Limits, who: str, *, may_switch: bool = False
+        self, link: "Connection", method: str, limits: Limits, who: str, *, may_switch: bool = False
     ) -> None:
-        self._link: Link | None = link
+        self._link: Connection | None = link
         self._who = who
-        self._buffer_bytes = limits.relay_buffer_bytes
+        self._buffer_bytes: int = limits.relay_buffer_bytes
         self._loop = asyncio.get_running_loop()
-        self._head_reader = HeadReader(method, limits.reply_header_bytes, may_switch)
-        self._held: list[tuple[bytes, list[bytes]]] = []  # raw bytes with what they decode to
+        self._head_reader: HeadReader | None = HeadReader(method, limits.reply_header_bytes, may_switch)
+        self._body: Framing | None = None
+        self._held: list[bytes] = []  # raw, until somebody asks
+        self._held_parts: list[bytes] = []  # what that decodes to
+        self._held_bytes = 0
+        self._write: Callable[[bytes], None] | None = None  # set while spliced, with the three below
+        self._seen: Callable[[bytes], object] = bytes
+        self._buffered: Callable[[], int] = int
+        self._room_bytes = 0  # to be written before ``_buffered`` is asked again
+        self._is_paused = False
+        self._error: BaseException | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._size_bytes = 0
+        self.is_switched = False
+        """Whether the connection left HTTP: to be taken over, with what came after the head."""
+        self.has_bytes = False
+        """Whether the upstream answered with a byte at all."""
+        self.has_body = False
+        """Whether a body byte came: from then on a failure is a truncation."""
+        self.is_complete = False
+        self.heard_at = 0.0
+        """Loop time at which the latest bytes came."""
+        self.most_bytes: int = sys.maxsize
+        """Of the message, framing included: a reply that never ends is given up after these."""
 
     @property
     def is_open(self) -> bool:
@@ -103,11 +90,10 @@ class Incoming:
             body, data = self._read_head(data)
             if body is None:
                 return
-        parts: list[bytes] = []
-        good = body.feed(data, parts)
+        good, part = body.feed(data)
         raw = data if good == len(data) else data[:good]
         if raw:
-            self._pass_on(raw, parts)
+            self._pass_on(raw, part)
         elif self.is_switched:
             self.wake()
         if body.is_done:
@@ -157,14 +143,18 @@ class Incoming:
     # ---- inside
 
     def _read_head(self, data: bytes) -> tuple[Framing | None, bytes]:
+        reader = self._head_reader
+        if reader is None:
+            return None, b""
         try:
-            head = self._head_reader.feed(data)
+            head = reader.feed(data)
         except Malformed as fault:
             self._break(str(fault))
             return None, b""
         if head is None:
             return None, b""
-        rest = self._head_reader.rest
+        self._head_reader = None
+        rest = reader.rest
         if head.status in (204, 304) and rest:
             self._break("it has a body where none may be")
             return None, b""
@@ -172,32 +162,49 @@ class Incoming:
         self.is_switched = head.status == SWITCHING
         return self._body, rest
 
-    def _pass_on(self, raw: bytes, parts: list[bytes]) -> None:
+    def _pass_on(self, raw: bytes, part: bytes) -> None:
         if self._write is None:
-            self._hold(raw, parts)
+            self._hold(raw, part)
             return
         try:
             self._write(raw)
-            if parts:
-                self._seen(parts[0] if len(parts) == 1 else b"".join(parts))
-            if self._buffered() > self._buffer_bytes:
+            if part:
+                self._seen(part)
+            self._room_bytes -= len(raw)
+            if self._room_bytes < 0 and not self._has_room():
                 self._pause()
                 self.wake()
         except Exception as error:  # noqa: BLE001 the client's side failed: relay() raises it, not the transport
             self.fail(error)
 
-    def _hold(self, raw: bytes, parts: list[bytes]) -> None:
-        self._held.append((raw, parts))
+    def _has_room(self) -> bool:
+        """Whether no more than allowed waits for the client, and how much may be written unasked then.
+
+        To ask took as long as to write. What is written may be longer than what came: another framing.
+        """
+        left = self._buffer_bytes - self._buffered()
+        self._room_bytes = left // LENGTHENED
+        return left >= 0
+
+    def _hold(self, raw: bytes, part: bytes) -> None:
+        self._held.append(raw)
         self._held_bytes += len(raw)
         if self._held_bytes > self._buffer_bytes:
             self._pause()
-        if parts:
+        if part:
+            self._held_parts.append(part)
             self.has_body = True
             self.wake()
 
-    def _take_held(self) -> list[tuple[bytes, list[bytes]]]:
-        held, self._held, self._held_bytes = self._held, [], 0
-        return held
+    def _take_raw(self) -> bytes:
+        """What was held, as it came; to be taken before its parts."""
+        raw = _joined(self._held)
+        self._held_bytes = 0
+        return raw
+
+    def _take_part(self) -> bytes:
+        """What was held, decoded."""
+        return _joined(self._held_parts)
 
     def _complete(self, is_clean: bool) -> None:
         if self.is_over:
@@ -223,3 +230,9 @@ class Incoming:
             self._is_paused = False
             if self._link is not None:
                 self._link.resume()
+
+
+def _joined(parts: list[bytes]) -> bytes:
+    joined = parts[0] if len(parts) == 1 else b"".join(parts)
+    parts.clear()
+    return joined

@@ -1,17 +1,16 @@
 """A request as it leaves: its bytes, and how a body too large for one write follows them."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-
-import msgspec
+from typing import Final
 
 from pairproxy.core.errors import BadRequest
 
-INLINE_BODY_BYTES = 256 * 1024  # a body up to this is handed to the transport at once, together with the head
-SLICE_BYTES = 256 * 1024  # of a larger one; waits for the upstream between two
+INLINE_BODY_BYTES: Final = 256 * 1024  # a body up to this goes to the transport at once, with the head
+SLICE_BYTES: Final = 256 * 1024  # of a larger one; waits for the upstream between two
 
 
-class Outgoing(msgspec.Struct, frozen=True):
-    """One request for an upstream.
+class Outgoing:
+    """One request for an upstream; never changed.
 
     ``target`` is the raw path and query as the client sent it (bytes beyond ASCII as surrogates).
     ``headers`` are in order and already filtered, Host included. A ``bytes`` body is sent as it is, with
@@ -20,12 +19,23 @@ class Outgoing(msgspec.Struct, frozen=True):
     headers ask for another protocol, and 101 is an answer.
     """
 
-    method: str
-    target: str
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-    body: bytes | AsyncIterator[bytes] | None = None
-    version: tuple[int, int] = (1, 1)
-    may_switch: bool = False
+    __slots__ = ("body", "headers", "may_switch", "method", "target", "version")
+
+    def __init__(
+        self,
+        method: str,
+        target: str,
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+        body: bytes | AsyncIterator[bytes] | None = None,
+        version: tuple[int, int] = (1, 1),
+        may_switch: bool = False,
+    ) -> None:
+        self.method = method
+        self.target = target
+        self.headers = headers
+        self.body = body
+        self.version = version
+        self.may_switch = may_switch
 
     @property
     def is_repeatable(self) -> bool:

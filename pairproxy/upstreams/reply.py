@@ -1,7 +1,8 @@
 """One reply as its caller sees it: the head, and three ways to take the body."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable
 
 from pairproxy.core.errors import BrokenReply, ReplyTruncated
 from pairproxy.upstreams.framing import FramingName
@@ -73,15 +74,13 @@ class Reply(Incoming):
         error, and cancelling, aborts the upstream.
         """
         try:
-            held = self._take_held()
-            write(b"".join([raw for raw, _ in held]))
+            write(self._take_raw())
             begun()
-            for _, parts in held:
-                for part in parts:
-                    seen(part)
+            if part := self._take_part():
+                seen(part)
             self._write, self._seen, self._buffered = write, seen, buffered
             while True:
-                if buffered() > self._buffer_bytes and not self.is_complete:
+                if not self._has_room() and not self.is_complete:
                     self._pause()
                     await drain()
                 if self.is_over:
@@ -99,7 +98,7 @@ class Reply(Incoming):
         """Return the decoded body. Raises BrokenReply beyond ``limit_bytes``, ReplyTruncated on death."""
         body = bytearray()
         try:
-            async for part in self._parts():
+            while part := await self.more():
                 body += part
                 if len(body) > limit_bytes:
                     size = f"more than {limit_bytes} bytes"
@@ -109,27 +108,25 @@ class Reply(Incoming):
             raise
         return bytes(body)
 
-    async def lines(self, limit_bytes: int) -> AsyncGenerator[bytes, None]:
-        """Yield the decoded lines without their ends, each at most ``limit_bytes``.
+    def lines(self, limit_bytes: int) -> "Lines":
+        """The decoded lines without their ends, each at most ``limit_bytes``.
 
-        Raises BrokenReply beyond that, ReplyTruncated on death. Leaving early aborts the connection:
+        They raise BrokenReply beyond that, ReplyTruncated on death. Leaving early aborts the connection:
         use ``contextlib.aclosing``.
         """
-        rest = bytearray()
-        try:
-            async for part in self._parts():
-                rest += part
-                whole: list[bytearray] = []
-                if b"\n" in part:
-                    *whole, rest = rest.split(b"\n")
-                if any(len(line) > limit_bytes for line in (*whole, rest)):
-                    raise BrokenReply(f"{self._who} sent a line of more than {limit_bytes} bytes. Unused.")
-                for line in whole:
-                    yield bytes(line)
-            if rest:
-                yield bytes(rest)
-        finally:
-            self.abandon()
+        return Lines(self, limit_bytes)
+
+    async def more(self) -> bytes:
+        """The next decoded bytes, b"" at the end. Raises ReplyTruncated on death, after what came."""
+        while True:
+            self._take_raw()
+            if part := self._take_part():
+                return part
+            if self.is_over:
+                self.raise_failure()
+                return b""
+            self._resume()
+            await self.wait()
 
     def take_over(self) -> tuple[asyncio.Transport | None, bytes]:
         """Give away the connection of a reply that is_switched, to be given a protocol at once.
@@ -139,7 +136,7 @@ class Reply(Incoming):
         """
         self.raise_failure()
         link, self._link = self._link, None
-        held = b"".join(raw for raw, _ in self._take_held())
+        held = self._take_raw()
         self.is_complete = True
         if link is None:
             return None, held
@@ -150,18 +147,65 @@ class Reply(Incoming):
 
         Harmless on a reply that is complete.
         """
-        self._take_held()
+        self._take_raw()
+        self._take_part()
         self.fail(ReplyTruncated(f"The reply of {self._who} was given up here."))
 
-    async def _parts(self) -> AsyncIterator[bytes]:
-        while True:
-            for _, parts in self._take_held():
-                for part in parts:
-                    yield part
-            if self._held:
-                continue
-            if self.is_over:
-                break
-            self._resume()
-            await self.wait()
-        self.raise_failure()
+    @property
+    def who(self) -> str:
+        """What the upstream is called in errors."""
+        return self._who
+
+
+class Lines:
+    """The lines of a reply, one after the other; made by Reply.lines.
+
+    Not an async generator: those are not compiled.
+    """
+
+    def __init__(self, reply: Reply, limit_bytes: int) -> None:
+        self._reply = reply
+        self._limit_bytes = limit_bytes
+        self._whole: deque[bytes] = deque()
+        self._rest = bytearray()
+        self._has_ended = False
+
+    def __aiter__(self) -> "Lines":
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            while not self._whole and not self._has_ended:
+                self._take(await self._reply.more())
+        except BaseException:
+            self._end()
+            raise
+        if not self._whole:
+            raise StopAsyncIteration
+        return self._whole.popleft()
+
+    async def aclose(self) -> None:
+        """Leave: the connection is aborted, unless the reply is complete."""
+        self._end()
+
+    def _take(self, part: bytes) -> None:
+        """Add what came to the lines; nothing is the end."""
+        if not part:
+            last = [bytes(self._rest)] if self._rest else []
+            self._end()
+            self._whole.extend(last)
+            return
+        self._rest += part
+        whole: list[bytearray] = []
+        if b"\n" in part:
+            *whole, self._rest = self._rest.split(b"\n")
+        if max(map(len, (*whole, self._rest))) > self._limit_bytes:
+            too_long = f"a line of more than {self._limit_bytes} bytes"
+            raise BrokenReply(f"{self._reply.who} sent {too_long}. Unused.")
+        self._whole.extend(map(bytes, whole))
+
+    def _end(self) -> None:
+        self._has_ended = True
+        self._whole.clear()
+        self._rest.clear()
+        self._reply.abandon()

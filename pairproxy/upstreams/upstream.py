@@ -4,7 +4,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, cast
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import BrokenReply, NotTrusted, Unreachable, UpstreamError
@@ -211,7 +211,7 @@ class Upstream:
     async def _shake_hands(self, connection: Connection, sock: socket.socket, who: str) -> None:
         try:
             await asyncio.get_running_loop().create_connection(
-                lambda: connection,
+                lambda: cast(asyncio.Protocol, connection),  # it has what one has
                 sock=sock,
                 ssl=self._tls,
                 server_hostname=self._server_name(connection.address),
