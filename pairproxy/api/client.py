@@ -1,6 +1,8 @@
-"""Asking a running daemon. Standard library only: a command must start in a moment."""
+"""Asking a running daemon. Standard library only: a command must start in a moment.
 
-import http.client
+What asks is imported as it does: the daemon needs this module for what its files are called.
+"""
+
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TypeVar
@@ -154,10 +156,12 @@ def follow(
 
     Who closes this ends it there. Raises NoDaemon, PairproxyError.
     """
+    from http.client import HTTPConnection, HTTPException, IncompleteRead
+
     daemon = read_daemon_file(home)
     fields = {"Authorization": f"Bearer {daemon.token}"}
     gone = NoDaemon(f"The daemon of {home} does not answer. Start it with `pairproxy up`.")
-    connection = http.client.HTTPConnection(daemon.admin_host, daemon.admin_port, timeout=TIMEOUT_S)
+    connection = HTTPConnection(daemon.admin_host, daemon.admin_port, timeout=TIMEOUT_S)
     try:
         connection.request("POST", path, msgspec.json.encode(wish), fields)
         response = connection.getresponse()
@@ -170,9 +174,9 @@ def follow(
             yield told
     except TimeoutError:
         raise PairproxyError(f"The daemon told nothing for {TIMEOUT_S:.0f} s. Its log says why.") from None
-    except http.client.IncompleteRead:
+    except IncompleteRead:
         return  # it stopped in the middle: whoever follows sees that the last line is missing
-    except (OSError, http.client.HTTPException):
+    except (OSError, HTTPException):
         raise gone from None
     finally:
         connection.close()
@@ -194,18 +198,20 @@ def _ask(
     timeout_s: float = TIMEOUT_S,
 ) -> T:
     """Ask the daemon of ``home``; ``is_of`` tells whether an answer is that of a node: ports change hands."""
+    from http.client import HTTPConnection, HTTPException
+
     daemon = read_daemon_file(home)
     fields = {} if body is None else {"Authorization": f"Bearer {daemon.token}"}
     gone = NoDaemon(
         f"The daemon of {home} does not answer: it was killed, or it hangs (it had pid {daemon.pid}). "
         "Start it with `pairproxy up`."
     )
-    connection = http.client.HTTPConnection(daemon.admin_host, daemon.admin_port, timeout=timeout_s)
+    connection = HTTPConnection(daemon.admin_host, daemon.admin_port, timeout=timeout_s)
     try:
         connection.request(method, path, body, fields)
         response = connection.getresponse()
         answered = response.read(ANSWER_BYTES)
-    except (OSError, http.client.HTTPException):
+    except (OSError, HTTPException):
         raise gone from None
     finally:
         connection.close()

@@ -1,6 +1,5 @@
 """Asking an engine, or whoever has a port of loopback, from a command: short questions with short answers."""
 
-import http.client
 import json
 import socket
 from dataclasses import dataclass
@@ -23,12 +22,14 @@ def ask(
     port: int, path: str, *, method: str = "GET", host: str = HOST, timeout_s: float = ASK_S
 ) -> Answer | None:
     """One request; None if nobody answers HTTP there in time."""
-    connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
+    from http.client import HTTPConnection, HTTPException  # a daemon that never asks has no use for it
+
+    connection = HTTPConnection(host, port, timeout=timeout_s)
     try:
         connection.request(method, path)
         response = connection.getresponse()
         return Answer(response.status, response.read(ANSWER_BYTES))
-    except (OSError, http.client.HTTPException):
+    except (OSError, HTTPException):
         return None
     finally:
         connection.close()
