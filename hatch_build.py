@@ -1,8 +1,8 @@
 """Compiles the modules on the path of a request into the wheel (docs/development.md, decisions 231 and 232).
 
-Hatchling calls CompilingHook. What is compiled stands in pyproject.toml; PAIRPROXY_COMPILE says whether it is.
-mypyc runs in a process and a directory of their own (this file as a program), over a copy of the package: it
-writes beside what it compiles, leaves its process where it refuses something, and no checkout must hold its work.
+Hatchling calls CompilingHook. What is compiled stands in pyproject.toml, and PAIRPROXY_COMPILE says whether.
+mypyc runs over a copy of the package, in a process of its own (this file as a program): it leaves its process
+where it refuses something, and a checkout must not hold what it writes.
 """
 
 import functools
@@ -35,7 +35,7 @@ class CannotCompile(Exception):
 
 
 class CompilingHook(BuildHookInterface[Any]):
-    """Puts an extension beside each compiled module's source, which stays for tracebacks and for its readers."""
+    """Puts an extension beside the source of each compiled module; the source stays for tracebacks."""
 
     _directory: str | None = None
 
@@ -112,7 +112,7 @@ def _is_stand_in() -> bool:
     """On a Mac, cc may be a program that only offers to install one, in a window."""
     return (
         sys.platform == "darwin"
-        and subprocess.run(["xcode-select", "-p"], capture_output=True).returncode != 0
+        and subprocess.run(["xcode-select", "-p"], check=False, capture_output=True).returncode != 0
     )
 
 
@@ -127,7 +127,7 @@ def what_is_not_installed() -> str | None:
 
 
 def compiled_modules(root: Path, table: Mapping[str, Any]) -> list[str]:
-    """The modules to compile, by their paths below root. Raises CannotCompile where a pattern names nothing."""
+    """The modules to compile, by their paths below root. Raises CannotCompile: a pattern names nothing."""
     chosen: dict[str, None] = {}
     for pattern in table["compiled"]:
         chosen.update(dict.fromkeys(_matches(root, pattern)))
@@ -151,7 +151,13 @@ def compiled(root: Path, modules: Iterable[str], directory: Path) -> dict[str, s
     with (directory / "log").open("w+", encoding="utf-8", errors="replace") as log:
         try:
             status = subprocess.run(
-                command, cwd=directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=LIMIT_S
+                command,
+                check=False,
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                timeout=LIMIT_S,
             ).returncode
         except subprocess.TimeoutExpired:
             raise CannotCompile(f"compiling took more than {LIMIT_S:.0f} s.") from None
@@ -172,15 +178,15 @@ def _cause(told: str) -> str:
 
 
 def main(modules: list[str]) -> None:
-    """In the copy: compile, leaving the extensions below OUTPUT. Leaves the process with 1 where that fails."""
+    """In the copy: compile, with the extensions below OUTPUT. Raises SystemExit where that fails."""
     from concurrent.futures import ThreadPoolExecutor
 
     from mypyc.build import mypycify
     from setuptools import Extension, setup
     from setuptools.command.build_ext import build_ext
 
-    class Building(build_ext):
-        """Takes all cores: there is one large extension of many files, and setuptools compiles them in turn."""
+    class Building(build_ext):  # type: ignore[misc]  # it has no types
+        """Takes all cores: one extension is of many files, which setuptools compiles in turn."""
 
         def build_extension(self, ext: Extension) -> None:
             compiler = self.compiler
@@ -189,9 +195,7 @@ def main(modules: list[str]) -> None:
             options: dict[str, Any] = {"output_dir": self.build_temp, "include_dirs": ext.include_dirs}
             options["extra_postargs"] = list(ext.extra_compile_args)
             if compiler.compiler_type == "unix":
-                options["extra_postargs"].append(
-                    "-Wno-error"
-                )  # of a compiler that warns of more than mypyc's own
+                options["extra_postargs"].append("-Wno-error")  # other compilers warn of other things
             compile_one = functools.partial(compiler.compile, **options)
             with ThreadPoolExecutor(_cores()) as pool:
                 objects = list(pool.map(lambda source: compile_one([source]), ext.sources))

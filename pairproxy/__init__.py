@@ -18,4 +18,14 @@ The map of the package, with the way a request takes (arrows are calls)::
 The words used here are defined in ``docs/architecture.md``; one word per idea.
 """
 
+import importlib.machinery
+import importlib.util
+
 __version__ = "0.1.0"
+
+
+def is_compiled() -> bool:
+    """Whether the path of a request runs compiled, as in a wheel that a C compiler helped to build."""
+    found = importlib.util.find_spec("pairproxy.core.scheduler")  # looked for, not imported
+    suffixes = tuple(importlib.machinery.EXTENSION_SUFFIXES)
+    return found is not None and found.origin is not None and found.origin.endswith(suffixes)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import pairproxy
+from pairproxy import is_compiled
 from tests.support import h11_oracle
 from tests.support.systemd_lab import SystemdLab, may_be_skipped, missing
 
@@ -25,10 +27,24 @@ SLOW_S = 300.0  # limit of a slow test: the longest takes forty on an idle machi
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --all, which runs the slow tier too."""
     parser.addoption("--all", action="store_true", default=False, help="run the slow tests too")
+    parser.addoption("--compiled", action="store_true", default=False, help="fail unless it is compiled")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What is believed to be tested is what is imported."""
+    if config.getoption("--compiled") and not is_compiled():
+        raise pytest.UsageError(f"--compiled: {pairproxy.__file__} is not compiled")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the slow tests out unless --all is given; then they have more time than the others."""
+    """Leave the slow tests out unless --all is given; then they have more time than the others.
+
+    Tests of what only the sources have are skipped where the package is compiled.
+    """
+    if is_compiled():
+        for item in items:
+            if item.get_closest_marker("pure"):
+                item.add_marker(pytest.mark.skip(reason="looks into what the compiled package has no more"))
     slow = [item for item in items if item.get_closest_marker("slow")]
     if config.getoption("--all"):
         for item in slow:

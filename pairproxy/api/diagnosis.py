@@ -49,3 +49,4 @@ class Diagnosis(msgspec.Struct, frozen=True):
     not_looked_at: tuple[NotLooked, ...]
     took_s: float
     measured: tuple[Measured, ...] = ()
+    is_compiled: bool = False  # whether the path of a request is, as `pairproxy --version` tells

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pairproxy import __version__
+from pairproxy import __version__, is_compiled
 from pairproxy.cli import (
     advise,
     bench,
@@ -71,7 +71,7 @@ app.command()(doctor.doctor)
 
 def _print_version(is_wanted: bool) -> None:
     if is_wanted:
-        typer.echo(f"pairproxy {__version__}")
+        typer.echo(f"pairproxy {__version__}{' (compiled)' if is_compiled() else ''}")
         raise typer.Exit
 
 

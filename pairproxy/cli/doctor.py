@@ -78,6 +78,7 @@ def _show(out: "Console", diagnosis: "Diagnosis") -> None:
     told = " and ".join(counted(count, word) for word, count in counts.items() if count)
     say(out, f"{told}." if told else "Nothing to mend.")
     say(out, f"Looked at {counted(len(diagnosis.looked_at), 'thing')}: {', '.join(diagnosis.looked_at)}.")
+    say(out, f"This is pairproxy {diagnosis.version}{', compiled' if diagnosis.is_compiled else ''}.")
     why: dict[str, list[str]] = {}
     for one in diagnosis.not_looked_at:
         why.setdefault(one.why, []).append(one.what)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 import psutil
 
-from pairproxy import __version__
+from pairproxy import __version__, is_compiled
 from pairproxy.core.errors import SetupError
 from pairproxy.core.models import NodeId
 from pairproxy.doctor.examining import Examined
@@ -127,6 +127,7 @@ def _machine(scene: Scene, facts: Facts) -> dict[str, Any]:
     listening = facts.listeners if isinstance(facts.listeners, tuple) else ()
     return {
         "pairproxy": __version__,
+        "is_compiled": is_compiled(),
         "history_schema": schema.VERSION,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pairproxy import __version__
+from pairproxy import __version__, is_compiled
 from pairproxy.api.diagnosis import Diagnosis, Finding, NotLooked
 from pairproxy.config import Settings
 from pairproxy.doctor.checks import CHECKS, Check
@@ -79,6 +79,7 @@ def judge(facts: Facts, node: str, took_s: float) -> Diagnosis:
         not_looked_at=tuple(not_looked),
         took_s=round(took_s, 2),
         measured=facts.measured if isinstance(facts.measured, tuple) else (),
+        is_compiled=is_compiled(),
     )
 
 

@@ -1,7 +1,11 @@
+from importlib.machinery import EXTENSION_SUFFIXES
+
 import pytest
 import typer
 
+from pairproxy import __version__, is_compiled
 from pairproxy.cli.commands import app
+from pairproxy.core import scheduler
 from tests.support.command import pairproxy
 
 HEAVY = ("aiohttp", "asyncio", "cryptography", "pairproxy.daemon", "prometheus", "sqlite3", "zeroconf")
@@ -24,3 +28,10 @@ def test_what_needs_no_daemon_is_told_in_a_moment(asked: str) -> None:
     assert done.returncode == 0
     assert "pairproxy.cli.commands" in imported
     assert not {name for name in imported if name.startswith(HEAVY)}
+
+
+def test_the_version_says_whether_it_is_compiled() -> None:
+    """Of the package that runs here, and the same in a process of its own."""
+    assert is_compiled() is str(scheduler.__file__).endswith(tuple(EXTENSION_SUFFIXES))
+    told = f"pairproxy {__version__} (compiled)" if is_compiled() else f"pairproxy {__version__}"
+    assert pairproxy("--version").stdout.strip() == told

@@ -3,6 +3,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pairproxy import __version__, is_compiled
 from pairproxy.api.diagnosis import Diagnosis
 from tests.cli.test_json import printed
 from tests.support.command import here, pairproxy, sentence
@@ -25,6 +26,7 @@ def test_without_a_daemon_it_says_what_it_could_not_see(home: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "note: No daemon runs here" in done.stdout
     assert "Nothing to mend." in done.stdout
+    assert f"This is pairproxy {__version__}{', compiled' if is_compiled() else ''}." in done.stdout
     assert "(no daemon runs here)" in done.stdout
 
 
