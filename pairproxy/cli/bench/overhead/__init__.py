@@ -2,6 +2,7 @@
 
 cases.py         the workloads: how many clients, which body, how many tokens at which pace
 building.py      upstream and load generator (native/*.c), compiled at first use
+compiling.py     pairproxy itself, as a compiled wheel has it
 environments.py  other routers, each installed into an environment of its own
 processes.py     children pinned to a core: started, until they answer, measured, stopped
 targets.py       who stands in between: nothing, nginx, HAProxy, a plain pass-through

@@ -12,7 +12,7 @@ import typer
 from pairproxy.cli.bench.overhead import document as documents
 from pairproxy.cli.bench.overhead.building import CannotBuild
 from pairproxy.cli.bench.overhead.cases import CASES
-from pairproxy.cli.bench.overhead.daemons import PAIRED, PAIRPROXY
+from pairproxy.cli.bench.overhead.daemons import PAIRED, PAIRPROXY, PYTHON, why_not_compiled
 from pairproxy.cli.bench.overhead.facts import facts
 from pairproxy.cli.bench.overhead.gates import gates, is_any_missed
 from pairproxy.cli.bench.overhead.pages import details, write
@@ -26,7 +26,7 @@ from pairproxy.cli.options import Json
 from pairproxy.cli.printing import console, counted
 from pairproxy.config import cache_dir
 
-TARGETS = (DIRECT, NGINX, HAPROXY, PLAIN, PLAIN_UVLOOP, PAIRPROXY, PAIRED, *ROUTERS)
+TARGETS = (DIRECT, NGINX, HAPROXY, PLAIN, PLAIN_UVLOOP, PAIRPROXY, PYTHON, PAIRED, *ROUTERS)
 MINUTES_FROM_S = 100.0  # below, seconds say more
 BUSY_LOAD = 0.5  # at the start; what is to be measured makes about 2 later
 CANNOT = 2  # the exit status where nothing can be measured
@@ -98,6 +98,8 @@ def _measured(plan: Plan) -> documents.Document:
         "Whatever else runs on this machine is measured with it."
     )
     found = facts()
+    why = _compiled(plan)
+    found["compiled"] = "no" if why else "yes"
     if float(found["load"]) > BUSY_LOAD:
         _say(
             f"Others work on this machine (load {found['load']}): ratios of processor time hold, "
@@ -113,8 +115,22 @@ def _measured(plan: Plan) -> documents.Document:
         for case, target in plan.pairs()
         if (target.name, case.name) in result.table
     ]
-    abouts = {target.name: target.about for target in plan.targets}
+    abouts = {
+        target.name: f"{target.about}, NOT compiled" if why and target.is_compiled else target.about
+        for target in plan.targets
+    }
     return documents.Document(found, plan.rounds, plan.seconds, abouts, result.skipped, entries)
+
+
+def _compiled(plan: Plan) -> str | None:
+    """Compile what is measured so: why that cannot be, or None."""
+    if not any(target.is_compiled for target in plan.targets):
+        return None
+    _say("pairproxy is compiled from these sources at first use, which takes a minute or two.")
+    why = run_to_its_end(why_not_compiled(plan.cache))
+    if why:
+        _say(f"{why} So pairproxy is measured as a checkout runs it, NOT compiled.")
+    return why
 
 
 @contextmanager

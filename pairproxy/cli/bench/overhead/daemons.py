@@ -1,16 +1,22 @@
 """pairproxy as a user has it: `pairproxy up` with one engine entry, and everything that is on by itself.
 
+Compiled as its wheel is, and beside that as a checkout runs it. Where nothing can be compiled both are the
+same, which command.py tells.
+
 With a peer: the daemon that is asked holds no replica of the model, so every request goes to the paired one
 over mutual TLS. That one runs on the core of upstream and clients: it stands for another machine, whose time
 is not ours.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from pairproxy.api.client import NoDaemon, get_status, read_daemon_file
+from pairproxy.cli.bench.overhead.building import CannotBuild
+from pairproxy.cli.bench.overhead.compiling import compiled_package, imported_from
 from pairproxy.cli.bench.overhead.processes import (
     OTHER_CORE,
     POLL_S,
@@ -49,10 +55,29 @@ slots = {SLOTS}
 
 
 @asynccontextmanager
-async def daemon(home: Path, core: int) -> AsyncIterator[Child]:
+async def daemon(home: Path, core: int, environment: Mapping[str, str]) -> AsyncIterator[Child]:
     """A daemon for the block; its log is in its home."""
-    async with started(core, up_command(home), home / "log", node_environment()) as child:
+    async with started(core, up_command(home), home / "log", environment) as child:
         yield child
+
+
+async def _environment(place: Place, *, is_compiled: bool) -> Mapping[str, str]:
+    """Of a daemon: whose package it imports."""
+    if not is_compiled:
+        return node_environment()
+    try:
+        return {**node_environment(), **imported_from(await compiled_package(place.cache / "bench"))}
+    except CannotBuild:
+        return node_environment()
+
+
+async def why_not_compiled(cache: Path) -> str | None:
+    """Compile it if it was not yet: why that cannot be, or None."""
+    try:
+        await compiled_package(cache / "bench")
+    except CannotBuild as error:
+        return str(error)
+    return None
 
 
 def made_home(directory: Path, name: str, url: str) -> Path:
@@ -64,14 +89,16 @@ def made_home(directory: Path, name: str, url: str) -> Path:
 
 
 @asynccontextmanager
-async def _alone(place: Place) -> AsyncIterator[Running]:
+async def _alone(place: Place, *, is_compiled: bool) -> AsyncIterator[Running]:
     home = made_home(place.directory, "alone", place.upstream)
-    async with daemon(home, PROXY_CORE) as child:
+    environment = await _environment(place, is_compiled=is_compiled)
+    async with daemon(home, PROXY_CORE, environment) as child:
         yield Running(await client_port(child, home), child)
 
 
 @asynccontextmanager
-async def _with_peer(place: Place) -> AsyncIterator[Running]:
+async def _with_peer(place: Place, *, is_compiled: bool) -> AsyncIterator[Running]:
+    environment = await _environment(place, is_compiled=is_compiled)
     other_port = free_port()
     here = made_home(place.directory, "here", f"http://127.0.0.1:{other_port}")
     there = made_home(place.directory, "there", place.upstream)
@@ -79,8 +106,8 @@ async def _with_peer(place: Place) -> AsyncIterator[Running]:
     other = [str(place.upstream_program), str(other_port), OTHER_MODEL]
     async with (
         started(OTHER_CORE, other, place.directory / "other.log"),
-        daemon(there, OTHER_CORE),
-        daemon(here, PROXY_CORE) as child,
+        daemon(there, OTHER_CORE, environment),
+        daemon(here, PROXY_CORE, environment) as child,
     ):
         yield Running(await client_port(child, here), child)
 
@@ -108,5 +135,13 @@ def _is_up(home: Path) -> bool:
     return all(node.is_up and any(engine.replicas for engine in node.engines) for node in status.nodes)
 
 
-PAIRPROXY = Target("pairproxy", "everything on", _alone)
-PAIRED = Target("pairproxy-peer", "to a paired daemon on the other core", _with_peer, is_pair=True)
+PAIRPROXY = Target("pairproxy", "everything on", partial(_alone, is_compiled=True), is_compiled=True)
+PYTHON = Target("pairproxy-python", "the same, as a checkout runs", partial(_alone, is_compiled=False))
+PAIRED = Target(
+    "pairproxy-peer", "to a paired daemon on the other core", partial(_with_peer, is_compiled=True),
+    is_pair=True, is_compiled=True,
+)  # fmt: skip
+PAIRED_PYTHON = Target(
+    "pairproxy-python-peer", "the same, as a checkout runs", partial(_with_peer, is_compiled=False),
+    is_pair=True,
+)  # fmt: skip

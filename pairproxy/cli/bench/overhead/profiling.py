@@ -1,7 +1,8 @@
 """scripts/bench profile: where the time of a daemon goes while the load generator works.
 
 py-spy samples from outside, so the daemon runs as it always does. It is installed into an environment of its
-own, and drawn here: its own graph also has the threads that wait.
+own, and drawn here: its own graph also has the threads that wait. The daemon is the one of this checkout: of
+compiled modules py-spy sees no lines.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ import typer
 
 from pairproxy.cli.bench.overhead.building import CannotBuild, build
 from pairproxy.cli.bench.overhead.cases import CASES, Case
-from pairproxy.cli.bench.overhead.daemons import PAIRED, PAIRPROXY
+from pairproxy.cli.bench.overhead.daemons import PAIRED_PYTHON, PYTHON
 from pairproxy.cli.bench.overhead.environments import CannotInstall, environment
 from pairproxy.cli.bench.overhead.flame import Line, flame_graph, hottest, read_stacks
 from pairproxy.cli.bench.overhead.measuring import WARM_UP_S, Meter
@@ -62,7 +63,7 @@ async def sampled(case: Case, seconds: float, cache: Path) -> tuple[Path, list[L
     """Where the graph is, and the most expensive lines. Raises what profile() tells."""
     programs, sampler = await build(cache), await environment("py-spy", cache) / "py-spy"
     graph = cache / "bench" / f"profile-{case.name}.svg"
-    target = PAIRED if case.is_through_peer else PAIRPROXY
+    target = PAIRED_PYTHON if case.is_through_peer else PYTHON
     with tempfile.TemporaryDirectory(prefix="pairproxy-bench-") as name:
         directory = Path(name)
         output = directory / "stacks"

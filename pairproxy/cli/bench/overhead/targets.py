@@ -64,6 +64,7 @@ class Target:
     needs: tuple[str, str] | None = None
     is_peer: bool = False  # only asked for on request: another router
     is_pair: bool = False  # two daemons: only for what goes through a peer
+    is_compiled: bool = False  # ours, from a wheel of this tree
 
     @property
     def missing(self) -> str | None:

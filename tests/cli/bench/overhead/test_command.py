@@ -74,6 +74,20 @@ def test_without_a_compiler_it_says_what_to_install(tmp_path: Path, monkeypatch:
     assert (shown.exit_code, "apt install gcc" in shown.output) == (CANNOT, True)
 
 
+def test_what_is_measured_without_being_compiled_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the reason, and only where something of ours is measured."""
+
+    async def why(cache: Path) -> str:
+        return "There is no C compiler."
+
+    monkeypatch.setattr(command, "why_not_compiled", why)
+    assert command._compiled(chosen("nginx,json-1", False, 1, 1.0)) is None
+    assert command._compiled(chosen("pairproxy,json-1", False, 1, 1.0)) == "There is no C compiler."
+    assert "There is no C compiler. So pairproxy is measured" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(what_is_missing() is not None, reason=str(what_is_missing()))
 def test_after_ctrl_c_nothing_is_left() -> None:
