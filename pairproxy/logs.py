@@ -149,8 +149,8 @@ class Lines(logging.Handler):
         self._lost = 0
         self._is_closing = False
         self._hurry = threading.Event()
-        self._thread = threading.Thread(target=self._write_all, name="log", daemon=True)
-        self._thread.start()
+        self._writer = threading.Thread(target=self._write_all, name="log", daemon=True)
+        self._writer.start()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Put a record into the queue; never waits. What may still change is made a line now."""
@@ -179,7 +179,7 @@ class Lines(logging.Handler):
             self._is_closing = True
             self._hurry.set()
             self._given.put(None)
-            self._thread.join(TURN_S)
+            self._writer.join(TURN_S)
         super().close()
 
     def _write_all(self) -> None:

@@ -139,7 +139,7 @@ def test_nobody_there_is_no_fault() -> None:
         for _ in range(3):
             handler.emit(record("x"))
         handler.flush()
-    assert not handler._thread.is_alive()
+    assert not handler._writer.is_alive()
 
 
 def test_a_stalled_reader_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,8 +153,8 @@ def test_a_stalled_reader_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(logs, "FLUSH_S", 3600.0)
         handler.flush()  # as logging does at the end of the process
         threading.Thread(target=taken.read, daemon=True).start()
-        handler._thread.join(10.0)
-        assert not handler._thread.is_alive()
+        handler._writer.join(10.0)
+        assert not handler._writer.is_alive()
 
 
 def test_level_and_format_follow_the_settings(capfd: pytest.CaptureFixture[str]) -> None:

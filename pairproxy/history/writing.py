@@ -23,7 +23,7 @@ from pairproxy.core.models import NodeId, RequestId
 from pairproxy.core.whatif.recording import Recording
 from pairproxy.history import faults
 from pairproxy.history.changes import ABOUT_NODES, Changes, NodeChange
-from pairproxy.history.keeping import Mark, RunBook, Settled
+from pairproxy.history.keeping import KeptRun, Mark, RunBook, Settled
 from pairproxy.history.pending import BATCH, Pending
 from pairproxy.history.reading import Past, StoredRun
 from pairproxy.history.rebuilding import rebuild, reckon
@@ -95,8 +95,6 @@ class History:
         self._settings, self._trimmed_at = settings, float("-inf")
         self._wanted.set()
 
-    # --- what is heard ----------------------------------------------------------------------------------
-
     def ended(self, record: RequestRecord) -> None:
         """A request ended. Costs microseconds; the rest is a thread's."""
         self._sequence += 1
@@ -116,8 +114,6 @@ class History:
         if changes and not self._is_off:
             self._pending.change(changes)
             self._wanted.set()
-
-    # --- what is done -----------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Write what comes, until cancelled."""
@@ -170,17 +166,20 @@ class History:
                 return
             if is_last and kept.requests > LAST_REQUESTS:
                 continue
-            run, kept.asked_of, kept.asked_at = kept.run, kept.requests, self._now()
-            try:
-                report, recording = await asyncio.to_thread(self._reckon(run))
-            except Exception as error:  # noqa: BLE001 one run that cannot be reckoned must not stop the others
-                _log.error("a run could not be reported: %s. Please report it.", type(error).__name__)
-                continue
-            finally:
-                self._next_report_at = self._now() + PAUSE_TIMES * (self._now() - kept.asked_at)
-            if kept.run is run and self.book.runs.get(kept.number) is kept:
-                kept.report, kept.recording = report, recording
-                self._pending.renew(kept.number)
+            await self._have_reported(kept)
+
+    async def _have_reported(self, kept: KeptRun) -> None:
+        run, kept.asked_of, kept.asked_at = kept.run, kept.requests, self._now()
+        try:
+            report, recording = await asyncio.to_thread(self._reckon(run))
+        except Exception as error:  # noqa: BLE001 one run that cannot be reckoned must not stop the others
+            _log.error("a run could not be reported: %s. Please report it.", type(error).__name__)
+            return
+        finally:
+            self._next_report_at = self._now() + PAUSE_TIMES * (self._now() - kept.asked_at)
+        if kept.run is run and self.book.runs.get(kept.number) is kept:
+            kept.report, kept.recording = report, recording
+            self._pending.renew(kept.number)
 
     async def _until_wanted(self) -> None:
         """Return when there is something to write, a run is over, or a failure is to be tried again."""
@@ -188,10 +187,10 @@ class History:
             await asyncio.sleep(RETRY_S[min(self._failures, len(RETRY_S)) - 1])
             return
         due_in = None if self._is_off else self.book.due_in(self._now())
-        waits = [None if due_in is None else max(due_in, self._next_report_at - self._now())]
+        waits = [] if due_in is None else [max(due_in, self._next_report_at - self._now())]
         if self._is_unsettled:
             waits.append(self._settled_at + SETTLE_S - self._now())
-        soonest = min((wait for wait in waits if wait is not None), default=None)
+        soonest = min(waits, default=None)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(None if soonest is None else max(soonest - FLUSH_S, 0.0)):
                 await self._wanted.wait()
@@ -205,10 +204,11 @@ class History:
             self._is_removed = self._settings.keep_days == 0
             while not self._is_off and (batch := self._pending.take(self._names())) is not None:
                 try:
-                    self._pending.dropped += await self._in(self._disk, self._store.write, batch)
+                    lost = await self._in(self._disk, self._store.write, batch)
                 except BaseException:
                     self._pending.give_back(batch)
                     raise
+                self._pending.dropped += lost  # not before: more may have been dropped while it was written
                 self._pending.written(batch)
                 self._tell_of_success()
                 if len(batch.ended) < BATCH and not is_last:  # what came meanwhile waits for the next second
@@ -265,8 +265,6 @@ class History:
     async def _in(self, thread: ThreadPoolExecutor, work: Callable[..., T], *values: Any) -> T:
         """Have a thread do it; what it began is done also if who waits is cancelled."""
         return await asyncio.get_running_loop().run_in_executor(thread, work, *values)
-
-    # --- what is told -----------------------------------------------------------------------------------
 
     def id_of(self, request: RequestId) -> str | None:
         """The id of the run that a request is of, if that began before what memory holds; else None."""

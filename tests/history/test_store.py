@@ -105,7 +105,8 @@ def test_a_node_that_came_before_is_not_new(store: Store) -> None:
 
 def test_what_cannot_be_a_row_does_not_stop_the_others(store: Store) -> None:
     """It is counted."""
-    none = replace(served("none", 0.0, 0.0, 1.0), path=None)  # type: ignore[arg-type]
+    good = served("none", 0.0, 0.0, 1.0)
+    none = replace(good, attempts=(replace(good.attempts[0], end="\ud800"),))
     ended = [Ended(1, 1.0, none), Ended(2, 2.0, served("good", 0.0, 0.0, 1.0))]
     assert store.write(Batch(ended)) == 1
     assert [one.record.id for one in Past(store.path).requests(0.0)] == ["good"]

@@ -113,26 +113,21 @@ class Ledger:
 
     def _take_in(self, event: Event) -> RequestId | None:
         """Note the event; returns the id of an arrival that is not followed."""
-        match event:
-            case RequestArrived(at, request):
-                return self._open_request(at, request)
-            case FirstByteReceived(at, attempt):
-                running = self._find_attempt(attempt)
-                if running is not None and running.first_byte_at is None:
-                    running.first_byte_at = at
-            case AttemptFailed():
-                if (opened := self._open.get(event.attempt.request)) is not None:
-                    opened.end_attempt(event.attempt.number, event.at, type(event.error).__name__)
-            case ReplyBroken():
-                if (opened := self._open.get(event.attempt.request)) is not None:
-                    opened.end_attempt(event.attempt.number, event.at, BROKEN, event.delivered_tokens)
-            case AttemptFinished():
-                self._finish(event)
-            case RequestAbandoned():
-                self._close(event.request, event.at, Outcome.CANCELLED)
-            case _:
-                pass  # the others are about nodes, or about slots after the end of a request
-        return None
+        if isinstance(event, RequestArrived):
+            return self._open_request(event.at, event.request)
+        if isinstance(event, FirstByteReceived):
+            running = self._find_attempt(event.attempt)
+            if running is not None and running.first_byte_at is None:
+                running.first_byte_at = event.at
+        elif isinstance(event, AttemptFinished):
+            self._finish(event)
+        elif isinstance(event, RequestAbandoned):
+            self._close(event.request, event.at, Outcome.CANCELLED)
+        elif isinstance(event, AttemptFailed):
+            self._end_attempt(event.attempt, event.at, type(event.error).__name__)
+        elif isinstance(event, ReplyBroken):
+            self._end_attempt(event.attempt, event.at, BROKEN, event.delivered_tokens)
+        return None  # the others are about nodes, or about slots after the end of a request
 
     def _open_request(self, at: float, request: Request) -> RequestId | None:
         if request.id in self._open or len(self._open) >= self._limit_open:
@@ -144,6 +139,10 @@ class Ledger:
     def _find_attempt(self, attempt: AttemptId) -> OpenAttempt | None:
         opened = self._open.get(attempt.request)
         return opened.running.get(attempt.number) if opened else None
+
+    def _end_attempt(self, attempt: AttemptId, at: float, end: str, delivered_tokens: int = 0) -> None:
+        if (opened := self._open.get(attempt.request)) is not None:
+            opened.end_attempt(attempt.number, at, end, delivered_tokens)
 
     def _start(self, at: float, command: Dispatch) -> None:
         if (opened := self._open.get(command.attempt.request)) is not None:

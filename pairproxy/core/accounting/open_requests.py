@@ -1,7 +1,7 @@
 """A request that has not ended yet, as the ledger follows it."""
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from pairproxy.core.accounting.records import AttemptRecord, RequestRecord
 from pairproxy.core.models import Decision, NodeId, Outcome, Request, RequestId, Usage
@@ -12,14 +12,16 @@ RUNNING, WAITING = "running", "waiting"
 """What is told of a request, or of an attempt, in the place of an outcome while it has none."""
 
 
-@dataclass(slots=True)
 class OpenAttempt:
     """One attempt that runs. ``dispatched_at`` as in AttemptRecord."""
 
-    number: int
-    decision: Decision
-    dispatched_at: float
-    first_byte_at: float | None = None
+    __slots__ = ("decision", "dispatched_at", "first_byte_at", "number")
+
+    def __init__(self, number: int, decision: Decision, dispatched_at: float) -> None:
+        self.number = number
+        self.decision = decision
+        self.dispatched_at = dispatched_at
+        self.first_byte_at: float | None = None
 
     def close(self, at: float, end: str, delivered_tokens: int = 0) -> AttemptRecord:
         """Make the record of it."""
@@ -34,14 +36,16 @@ class OpenAttempt:
         )  # fmt: skip
 
 
-@dataclass(slots=True)
 class OpenRequest:
     """A request that arrived, with its attempts: those that run by their number, and those that ended."""
 
-    request: Request
-    arrived_at: float
-    running: dict[int, OpenAttempt] = field(default_factory=dict)
-    ended: list[AttemptRecord] = field(default_factory=list)  # the last LIMIT_ATTEMPTS
+    __slots__ = ("arrived_at", "ended", "request", "running")
+
+    def __init__(self, request: Request, arrived_at: float) -> None:
+        self.request = request
+        self.arrived_at = arrived_at
+        self.running: dict[int, OpenAttempt] = {}
+        self.ended: list[AttemptRecord] = []  # the last LIMIT_ATTEMPTS
 
     @property
     def id(self) -> RequestId:
@@ -113,7 +117,7 @@ class OpenRequest:
         delivered = 0
         for attempt in self.ended:
             delivered += attempt.delivered_tokens
-        if not delivered:
+        if delivered == 0:
             return usage
         prompt, output = usage.prompt_tokens, usage.output_tokens
         return replace(

@@ -1,6 +1,8 @@
 """What is kept of a request that ended: its attempts, its times, its tokens. Never a word of it."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
 
 from pairproxy.core.accounting.services import Service
 from pairproxy.core.models import (
@@ -14,27 +16,44 @@ from pairproxy.core.models import (
     RequestId,
     Usage,
 )
-from pairproxy.core.values import value
 
 BROKEN = "broken"
 """How an attempt ended whose reply lost its node after its first byte, where another node may go on."""
 _OUTCOMES = frozenset(outcome.value for outcome in Outcome)
 
 
-@value(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True, init=False)
 class AttemptRecord:
     """One try on one place. Times are seconds on the origin's clock."""
 
-    number: int
-    place: Place
-    reason: str  # the decision's
-    predicted_finish_s: float | None  # from the dispatch on, as the decision priced this place
-    dispatched_at: float
-    first_byte_at: float | None
-    ended_at: float
-    end: str  # an outcome, BROKEN, or the class of the error that ended it before its first body byte
-    decision: Decision | None = None  # None: no longer kept (ledger.LIMIT_DECISIONS)
-    delivered_tokens: int = 0  # of a reply that was broken off here and may have gone on elsewhere
+    number: Final[int]
+    place: Final[Place]
+    reason: Final[str]  # the decision's
+    predicted_finish_s: Final[float | None]  # from the dispatch on, as the decision priced this place
+    dispatched_at: Final[float]
+    first_byte_at: Final[float | None]
+    ended_at: Final[float]
+    end: Final[str]  # an outcome, BROKEN, or the class of the error that ended it before its first body byte
+    decision: Final[Decision | None]  # None: no longer kept (ledger.LIMIT_DECISIONS)
+    delivered_tokens: Final[int]  # of a reply that was broken off here and may have gone on elsewhere
+
+    def __init__(
+        self,
+        number: int,
+        place: Place,
+        reason: str,
+        predicted_finish_s: float | None,
+        dispatched_at: float,
+        first_byte_at: float | None,
+        ended_at: float,
+        end: str,
+        decision: Decision | None = None,
+        delivered_tokens: int = 0,
+    ) -> None:
+        self.number, self.place, self.reason = number, place, reason
+        self.predicted_finish_s, self.dispatched_at = predicted_finish_s, dispatched_at
+        self.first_byte_at, self.ended_at, self.end = first_byte_at, ended_at, end
+        self.decision, self.delivered_tokens = decision, delivered_tokens
 
     def without_decision(self) -> "AttemptRecord":
         """What is kept of it when its decision is not. One call: dataclasses.replace asks for every field."""
@@ -60,29 +79,59 @@ class AttemptRecord:
         return next((candidate for candidate in candidates if candidate.place == self.place), None)
 
 
-@value(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True, init=False)
 class RequestRecord:
     """One request that ended. Holds no text of it. Times are seconds on the origin's clock."""
 
-    id: RequestId
-    model: ModelName
-    dialect: Dialect
-    path: str
-    client: str
-    run: str | None
-    origin: NodeId | None  # the peer it came from; None: a client of this machine
-    arrived_at: float
-    ended_at: float
-    attempts: tuple[AttemptRecord, ...]  # in the order they ended: the last is the final one
-    outcome: Outcome
-    usage: Usage
-    chain: str = ""  # Request.chain
-    prefix: tuple[int, ...] = ()  # Request.prefix, while it is kept (ledger.LIMIT_BLOCKS)
-    prompt_tokens: int = 0  # as estimated on arrival; what the engine counted is in ``usage``
-    max_output_tokens: int | None = None
-    is_streaming: bool = True
-    trace: str = ""  # Request.trace
-    error: str = ""  # the class name of the error that ended it; for a refusal, its sentence as well
+    id: Final[RequestId]
+    model: Final[ModelName]
+    dialect: Final[Dialect]
+    path: Final[str]
+    client: Final[str]
+    run: Final[str | None]
+    origin: Final[NodeId | None]  # the peer it came from; None: a client of this machine
+    arrived_at: Final[float]
+    ended_at: Final[float]
+    attempts: Final[tuple[AttemptRecord, ...]]  # in the order they ended: the last is the final one
+    outcome: Final[Outcome]
+    usage: Final[Usage]
+    chain: Final[str]  # Request.chain
+    prefix: Final[tuple[int, ...]]  # Request.prefix, while it is kept (ledger.LIMIT_BLOCKS)
+    prompt_tokens: Final[int]  # as estimated on arrival; what the engine counted is in ``usage``
+    max_output_tokens: Final[int | None]
+    is_streaming: Final[bool]
+    trace: Final[str]  # Request.trace
+    error: Final[str]  # the class name of the error that ended it; for a refusal, its sentence as well
+
+    def __init__(
+        self,
+        id: RequestId,  # noqa: A002  the name of the field
+        model: ModelName,
+        dialect: Dialect,
+        path: str,
+        client: str,
+        run: str | None,
+        origin: NodeId | None,
+        arrived_at: float,
+        ended_at: float,
+        attempts: tuple[AttemptRecord, ...],
+        outcome: Outcome,
+        usage: Usage,
+        chain: str = "",
+        prefix: tuple[int, ...] = (),
+        prompt_tokens: int = 0,
+        max_output_tokens: int | None = None,
+        is_streaming: bool = True,
+        trace: str = "",
+        error: str = "",
+    ) -> None:
+        self.id, self.model, self.dialect = id, model, dialect
+        self.path, self.client, self.run = path, client, run
+        self.origin, self.arrived_at, self.ended_at = origin, arrived_at, ended_at
+        self.attempts, self.outcome, self.usage = attempts, outcome, usage
+        self.chain, self.prefix, self.prompt_tokens = chain, prefix, prompt_tokens
+        self.max_output_tokens = max_output_tokens
+        self.is_streaming, self.trace, self.error = is_streaming, trace, error
 
     def without_decisions(self) -> "RequestRecord":
         """What is kept of it when its decisions are not; see AttemptRecord.without_decision."""
@@ -108,20 +157,24 @@ class RequestRecord:
     @property
     def place(self) -> Place | None:
         """Where its final attempt ran."""
-        return self.final.place if self.final else None
+        return self.attempts[-1].place if self.attempts else None
 
     @property
     def queue_s(self) -> float:
         """From arrival to the dispatch of the final attempt; its whole life if there was none."""
-        return (self.final.dispatched_at if self.final else self.ended_at) - self.arrived_at
+        return (self.attempts[-1].dispatched_at if self.attempts else self.ended_at) - self.arrived_at
 
     @property
     def ttft_s(self) -> float | None:
         """From arrival to the first body byte; None if there was none."""
-        first = next((attempt for attempt in self.attempts if attempt.is_broken), self.final)
-        if first is None or first.first_byte_at is None:
-            return None
-        return first.first_byte_at - self.arrived_at
+        for attempt in self.attempts:
+            if attempt.end == BROKEN:
+                break
+        else:
+            if not self.attempts:
+                return None
+            attempt = self.attempts[-1]
+        return None if attempt.first_byte_at is None else attempt.first_byte_at - self.arrived_at
 
     @property
     def service_s(self) -> float | None:

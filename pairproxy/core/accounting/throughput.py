@@ -12,7 +12,6 @@ was written:
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from pairproxy.core.commands import Command, Dispatch, Refuse
 from pairproxy.core.events import (
@@ -34,16 +33,18 @@ WrittenOf = Callable[[AttemptId], Callable[[], int] | None]
 """What tells how many tokens of an attempt's reply came so far; None: it is not known."""
 
 
-@dataclass(slots=True)
 class _Writing:
     """An attempt: how much of its reply is counted, up to when."""
 
-    node: NodeId
-    dispatched_at: float
-    first_byte_at: float | None = None
-    written: Callable[[], int] | None = None
-    counted_tokens: float = 0.0
-    counted_until: float = 0.0
+    __slots__ = ("counted_tokens", "counted_until", "dispatched_at", "first_byte_at", "node", "written")
+
+    def __init__(self, node: NodeId, dispatched_at: float) -> None:
+        self.node = node
+        self.dispatched_at = dispatched_at
+        self.first_byte_at: float | None = None
+        self.written: Callable[[], int] | None = None
+        self.counted_tokens = 0.0
+        self.counted_until = 0.0
 
 
 class Throughput:
@@ -56,20 +57,17 @@ class Throughput:
 
     def record(self, event: Event, commands: Sequence[Command]) -> None:
         """Take in one event and the commands it led to."""
-        match event:
-            case FirstByteReceived(at, attempt):
-                self._begin(attempt, at)
-            case AttemptFinished(at, attempt, _, usage):
-                self._end(attempt, at, usage)
-                self._forget(attempt.request, at)
-            case ReplyBroken(at, attempt, delivered_tokens):
-                self._end(attempt, at, Usage(output_tokens=delivered_tokens))
-            case AttemptFailed(_, attempt):
-                self._taken(attempt)
-            case RequestAbandoned(at, request):
-                self._forget(request, at)
-            case _:
-                pass
+        if isinstance(event, FirstByteReceived):
+            self._begin(event.attempt, event.at)
+        elif isinstance(event, AttemptFinished):
+            self._end(event.attempt, event.at, event.usage)
+            self._forget(event.attempt.request, event.at)
+        elif isinstance(event, ReplyBroken):
+            self._end(event.attempt, event.at, Usage(output_tokens=event.delivered_tokens))
+        elif isinstance(event, AttemptFailed):
+            self._taken(event.attempt)
+        elif isinstance(event, RequestAbandoned):
+            self._forget(event.request, event.at)
         for command in commands:
             if isinstance(command, Refuse):
                 self._forget(command.request, event.at)
@@ -150,8 +148,9 @@ class Throughput:
 
     def _forget(self, request: RequestId, at: float) -> None:
         """Its client left, or another attempt answered: what came of it was written all the same."""
-        for one in self._writing.pop(request, {}).values():
-            self._count(one, at)
+        if (attempts := self._writing.pop(request, None)) is not None:
+            for one in attempts.values():
+                self._count(one, at)
 
     def _spread(self, node: NodeId, tokens: float, start: float, end: float) -> None:
         """Count tokens of a node evenly from ``start`` to ``end``; what is older than RECENT_S is let go."""

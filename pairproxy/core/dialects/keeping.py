@@ -96,7 +96,7 @@ def bounded(path: str, body: bytes, coding: str = "") -> bytes | None:
     return changed
 
 
-def _whole(value: float) -> float | None:
+def _whole(value: int | float) -> float | None:  # a number of hundreds of digits is no float
     try:
         return float(int(value))
     except OverflowError:  # a number that Ollama cannot read either

@@ -39,8 +39,8 @@ class _Read:
     """What is found in a body: fields of Request."""
 
     __slots__ = (
-        "context_tokens", "is_load", "is_streaming", "max_output_tokens", "model", "needs", "outline", "prefix",
-        "prompt_tokens", "runner", "stays", "unloads",
+        "context_tokens", "is_load", "is_streaming", "max_output_tokens", "model", "needs", "outline",
+        "prefix", "prompt_tokens", "runner", "stays", "unloads",
     )  # fmt: skip
 
     def __init__(

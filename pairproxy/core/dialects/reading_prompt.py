@@ -64,7 +64,7 @@ def measure(fields: Fields) -> Prompt:
             largest = size
     prompt = Prompt(text_bytes)
     if largest > MOST_VALUES:
-        prompt.is_crowded = any([is_crowded(fields[key]) for key in _WITH_PARTS if key in fields])
+        prompt.is_crowded = any(is_crowded(fields[key]) for key in _WITH_PARTS if key in fields)
         if prompt.is_crowded:
             return prompt
     messages, given, images = fields.get("messages"), fields.get("input"), fields.get("images")

@@ -7,7 +7,7 @@ from typing import Any, NoReturn, TypeVar
 from pairproxy.core.errors import BadRequest
 
 _T = TypeVar("_T")
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _KIND_NAMES = {bool: "true or false", str: "a string", int: "an integer", list: "a list", dict: "an object"}
 
 
