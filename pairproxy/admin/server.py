@@ -18,10 +18,11 @@ from pairproxy.api.schema import Explanation, Report, Status
 from pairproxy.config import Limits
 from pairproxy.core.errors import BodyTooLarge, NotRemembered, PairproxyError
 from pairproxy.descriptors import LOOKING
+from pairproxy.proxy.aiohttp_request import ours
 from pairproxy.proxy.body import read_body
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.lines import tell_lines
-from pairproxy.proxy.server import Port
+from pairproxy.proxy.server import PagePort
 
 T = TypeVar("T")
 
@@ -56,7 +57,7 @@ class Facts(Protocol):
         """GET /ready."""
 
 
-class AdminPort(Port):
+class AdminPort(PagePort):
     """GET /status, /report[?run=NAME][&recording=true][&watched=true], /requests/ID, /health, /ready.
 
     POST: see ``changes``.
@@ -80,7 +81,7 @@ class AdminPort(Port):
 
         ``pages``: path -> who answers it. ``past`` explains, in a thread, what memory no longer holds.
         """
-        super().__init__(self._handle, limits, most=min(limits.connections, CONNECTIONS), kept=LOOKING)
+        super().__init__(self._answer, limits, most=min(limits.connections, CONNECTIONS), kept=LOOKING)
         self._view = view
         self._gate = gate
         self._limits = msgspec.structs.replace(limits, body_bytes=CHANGE_BYTES)
@@ -92,7 +93,7 @@ class AdminPort(Port):
         self._one_status, self._one_report = asyncio.Lock(), asyncio.Lock()
         self._rests_until = 0.0  # of the loop's clock
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         response = await self._answered(request)
         if isinstance(response, web.Response):  # a stream looks after itself
             await _send(response, request)
@@ -101,7 +102,7 @@ class AdminPort(Port):
     async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
         fields = request.headers
         try:
-            self.refuse_a_crowd(request)
+            self.refuse_a_crowd(ours(request))
         except PairproxyError as error:
             refused = answer({"error": error.sentence}, error.status)
             refused.force_close()
@@ -128,7 +129,7 @@ class AdminPort(Port):
         if not self._token or not is_known:
             return answer({"error": _REFUSED}, 403)
         try:
-            body = await read_body(request, self._limits)
+            body = await read_body(ours(request), self._limits)
         except BodyTooLarge:
             raise BodyTooLarge(f"A change may have up to {CHANGE_BYTES} bytes. Send less.") from None
         async with self._changing:  # two at a time could each undo a part of the other
@@ -174,11 +175,12 @@ class AdminPort(Port):
     async def _explanation(self, request: str) -> web.StreamResponse:
         try:
             return answer(self._view.explanation(request))
-        except NotRemembered:
-            found = await self._reckoned(lambda: self._past(request)) if request else None
-            if found is None:
-                raise
-            return answer(found)
+        except NotRemembered as error:
+            unknown = error
+        found = await self._reckoned(lambda: self._past(request)) if request else None
+        if found is None:
+            raise unknown
+        return answer(found)
 
     async def _reckoned(self, make: Callable[[], T]) -> T:
         now = asyncio.get_running_loop().time

@@ -7,7 +7,6 @@ client asks before it gets to them: whether anything runs, which version, whethe
 from collections.abc import Callable
 
 import msgspec
-from aiohttp import web
 
 from pairproxy.core.catalogue import listing_at, only_listing
 from pairproxy.core.dialects import routes
@@ -15,6 +14,7 @@ from pairproxy.core.errors import ModelNotFound, Unreachable
 from pairproxy.core.models import EngineId
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.proxy.downstream import JSON, Downstream
+from pairproxy.proxy.request import HttpRequest
 
 RUNNING = b"Ollama is running"
 """What Ollama answers to GET /, word for word: clients look for it (server/routes.go)."""
@@ -36,7 +36,7 @@ class Absent:
         """Whether an engine of this node is there as far as is known: its own answer counts."""
         return self._scheduler.local.get(engine) is not None
 
-    def answer(self, request: web.BaseRequest, kind: str, downstream: Downstream) -> None:
+    def answer(self, request: HttpRequest, kind: str, downstream: Downstream) -> None:
         """Answer at a port that stands for an engine of ``kind``, whose body was not asked for.
 
         Raises ModelNotFound for a question about one model, Unreachable for what only an engine can do.
@@ -84,7 +84,7 @@ def _parent(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _shown(request: web.BaseRequest) -> str:
+def _shown(request: HttpRequest) -> str:
     """Method and path, where they are of the known ones; a path may hold anything."""
     path = routes.path_of(request.raw_path)
     return f"{request.method} {path}" if path in routes.LOCAL or path in routes.CATALOGUE else "this"

@@ -1,7 +1,6 @@
 """Taking in a request body: its declared length first, then a deadline."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 from aiohttp import web
 
@@ -9,10 +8,10 @@ from pairproxy.config import Limits
 from pairproxy.core.errors import BadRequest, BodyTooLarge, BodyTooSlow, ExpectationFailed
 from pairproxy.proxy.content import Content
 from pairproxy.proxy.leaving import CONTINUE
-from pairproxy.proxy.request import content_of
+from pairproxy.proxy.request import HttpRequest
 
 
-def say_continue(request: web.BaseRequest) -> None:
+def say_continue(request: HttpRequest) -> None:
     """Answer ``Expect: 100-continue`` when the body is about to be read. Raises ExpectationFailed."""
     expectation = request.headers.get("Expect")
     if expectation is None or request.version < (1, 1):
@@ -23,7 +22,7 @@ def say_continue(request: web.BaseRequest) -> None:
         request.transport.write(CONTINUE)
 
 
-async def read_body(request: web.BaseRequest, limits: Limits) -> bytes:
+async def read_body(request: HttpRequest, limits: Limits) -> bytes:
     """The whole body. Raises BodyTooLarge, BodyTooSlow, BadRequest (broken framing).
 
     The deadline is absolute: ``body_deadline_s``, or the time that the declared length takes at
@@ -32,7 +31,7 @@ async def read_body(request: web.BaseRequest, limits: Limits) -> bytes:
     declared = request.content_length
     if declared is not None and declared > limits.body_bytes:
         raise _too_large(limits)
-    whole = content_of(request).whole()
+    whole = request.content.whole()
     if whole is not None:  # it came with the head, as small ones do
         if len(whole) > limits.body_bytes:
             raise _too_large(limits)
@@ -42,7 +41,7 @@ async def read_body(request: web.BaseRequest, limits: Limits) -> bytes:
     size = 0
     try:
         async with asyncio.timeout_at(began_at + limits.body_time_s(declared or 0)) as deadline:
-            async for part in _parts(content_of(request)):
+            while part := await _part(request.content):
                 size += len(part)
                 if declared is None:
                     deadline.reschedule(began_at + limits.body_time_s(size))
@@ -54,33 +53,50 @@ async def read_body(request: web.BaseRequest, limits: Limits) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-async def stream_body(request: web.BaseRequest, limits: Limits) -> AsyncIterator[bytes]:
-    """The body part by part as it comes, for requests that are passed on unread, whatever their size.
+class BodyStream:
+    """A body part by part as it comes, for requests that are passed on unread, whatever their size.
 
     Raises BadRequest (broken framing), BodyTooSlow when nothing comes for ``body_deadline_s``.
     """
-    parts = _parts(content_of(request))
-    while True:
+
+    def __init__(self, request: HttpRequest, limits: Limits) -> None:
+        self._content = request.content
+        self._patience_s = limits.body_deadline_s
+
+    def __aiter__(self) -> "BodyStream":
+        return self
+
+    async def __anext__(self) -> bytes:
         try:
-            async with asyncio.timeout(limits.body_deadline_s):
-                part = await anext(parts, None)
+            async with asyncio.timeout(self._patience_s):
+                part = await _part(self._content)
         except TimeoutError:
             raise BodyTooSlow("The request body stopped coming.") from None
-        if part is None:
-            return
-        yield part
+        if not part:
+            raise StopAsyncIteration
+        return part
 
 
-async def once(body: bytes) -> AsyncIterator[bytes]:
+class Once:
     """A whole body as a stream of one part: so a chunked request stays chunked."""
-    if body:
-        yield body
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def __aiter__(self) -> "Once":
+        return self
+
+    async def __anext__(self) -> bytes:
+        body, self._body = self._body, b""
+        if not body:
+            raise StopAsyncIteration
+        return body
 
 
-async def _parts(content: Content) -> AsyncIterator[bytes]:
+async def _part(content: Content) -> bytes:
+    """What came of a body; b"" at its end."""
     try:
-        async for part in content.iter_any():
-            yield part
+        return await content.readany()
     except web.RequestPayloadError:
         raise BadRequest("The request body is not framed as its headers say.") from None
 

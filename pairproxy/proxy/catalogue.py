@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from urllib.parse import unquote
 
 import msgspec
-from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.catalogue import is_shown, listing_at, model_name, only_listing, read_listing
@@ -25,6 +24,7 @@ from pairproxy.proxy import headers
 from pairproxy.proxy.absent import Absent
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.forward import Route
+from pairproxy.proxy.request import HttpRequest
 from pairproxy.proxy.show import Show, is_here_only, listed_by_peers
 from pairproxy.upstreams import Outgoing, Reply
 
@@ -70,7 +70,7 @@ class Catalogue:
         told = {**peers, **{model: text for model, text in own.items() if text is not None}}
         return only_listing(listing, (text for model, text in told.items() if may_use(model)))
 
-    async def answer(self, request: web.BaseRequest, engine: EngineId, downstream: Downstream) -> bool:
+    async def answer(self, request: HttpRequest, engine: EngineId, downstream: Downstream) -> bool:
         """Answer a request at the port of ``engine``.
 
         False: it is not answered and was not touched, and belongs to the engine alone. Raises UpstreamError.
@@ -92,7 +92,7 @@ class Catalogue:
         return await self._one(request, engine, listing, model, downstream)
 
     async def _list(
-        self, request: web.BaseRequest, engine: EngineId, listing: Listing, downstream: Downstream
+        self, request: HttpRequest, engine: EngineId, listing: Listing, downstream: Downstream
     ) -> bool:
         more = self._of_peers(listing, engine)
         if not more:
@@ -119,7 +119,7 @@ class Catalogue:
 
     async def _one(
         self,
-        request: web.BaseRequest,
+        request: HttpRequest,
         engine: EngineId,
         listing: Listing,
         model: ModelName,
@@ -147,7 +147,7 @@ class Catalogue:
             reply.abandon()
         return True
 
-    async def _ask(self, request: web.BaseRequest, engine: EngineId) -> Reply:
+    async def _ask(self, request: HttpRequest, engine: EngineId) -> Reply:
         """The engine's own reply; by GET also for HEAD, whose length is that of the merged body."""
         fields = headers.unconditional(headers.to_engine(request.raw_headers))
         version = (request.version.major, request.version.minor)

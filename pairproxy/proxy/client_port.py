@@ -11,8 +11,6 @@ from contextlib import aclosing, suppress
 from functools import partial
 from random import Random
 
-from aiohttp import web
-
 from pairproxy.aside import aside
 from pairproxy.attempt import Attempt
 from pairproxy.config import Limits
@@ -22,13 +20,14 @@ from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Request, R
 from pairproxy.descriptors import LAST
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.proxy import cors, headers
-from pairproxy.proxy.body import once, read_body, say_continue, stream_body
+from pairproxy.proxy.body import BodyStream, Once, read_body, say_continue
 from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.continuing import Continuation, continuation_of
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.form import check_form
 from pairproxy.proxy.forward import Route, body_for, forward, hand_back
 from pairproxy.proxy.gate import Gate, is_like_page
+from pairproxy.proxy.request import HttpRequest, Written
 from pairproxy.proxy.server import Port
 from pairproxy.proxy.tunnel import is_websocket, tunnel, upgrading
 from pairproxy.proxy.unloading import Unloading
@@ -63,9 +62,7 @@ class ClientPort(Port):
 
         ``most``, ``kept``, ``waits_for_half_closed``: see Port.
         """
-        super().__init__(
-            self._handle, limits, most=most, kept=kept, waits_for_half_closed=waits_for_half_closed
-        )
+        super().__init__(limits, most=most, kept=kept, waits_for_half_closed=waits_for_half_closed)
         self._own = own
         self._engine = engine
         self._dispatcher = dispatcher
@@ -85,7 +82,7 @@ class ClientPort(Port):
         """From now on this is the port of another engine of this node."""
         self._engine, self._kind, self._rules = engine, kind, cors.rules_for(kind)
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, request: HttpRequest) -> Written:
         downstream = Downstream(request, self._limits.client_stall_s)
         try:
             is_for_engine = self._check(request, downstream)
@@ -109,7 +106,7 @@ class ClientPort(Port):
             downstream.fail_unexpectedly(routes.dialect_of(request.raw_path), error)
         return downstream.written()
 
-    def _check(self, request: web.BaseRequest, downstream: Downstream) -> bool:
+    def _check(self, request: HttpRequest, downstream: Downstream) -> bool:
         """Let a request in or raise; True: the engine of this port has to judge its page, nobody else."""
         self.refuse_a_crowd(request)
         check_form(request)
@@ -129,7 +126,7 @@ class ClientPort(Port):
             downstream.tell_page(cors.on_reply(page), self._rules is cors.Rules.OURS)
         return False
 
-    async def _infer(self, request: web.BaseRequest, downstream: Downstream) -> None:
+    async def _infer(self, request: HttpRequest, downstream: Downstream) -> None:
         say_continue(request)
         body = await read_body(request, self._limits)
         is_coded = "Content-Encoding" in request.headers
@@ -152,7 +149,7 @@ class ClientPort(Port):
             if going is None or not going.end_with_error(downstream):
                 raise
 
-    def _asked(self, request: web.BaseRequest, body: bytes) -> Request:
+    def _asked(self, request: HttpRequest, body: bytes) -> Request:
         fields = request.headers
         return reading.read(
             RequestId(_chance.randbytes(_NAME_BYTES).hex()),
@@ -172,7 +169,7 @@ class ClientPort(Port):
         )
 
     def _outgoing(
-        self, request: web.BaseRequest, body: bytes, attempt: Attempt, going: Continuation | None
+        self, request: HttpRequest, body: bytes, attempt: Attempt, going: Continuation | None
     ) -> Outgoing:
         raw, target, content = request.raw_headers, request.raw_path, body
         if going is not None:
@@ -189,7 +186,7 @@ class ClientPort(Port):
         return self._to_engine(request, body, body_for(attempt, content), target)
 
     def _to_engine(
-        self, request: web.BaseRequest, body: bytes, content: bytes | None = None, target: str | None = None
+        self, request: HttpRequest, body: bytes, content: bytes | None = None, target: str | None = None
     ) -> Outgoing:
         """The request for an engine of this node, with another body or target if they are given."""
         fields = headers.to_engine(request.raw_headers)
@@ -202,12 +199,12 @@ class ClientPort(Port):
             request.method,
             target or request.raw_path,
             fields,
-            once(content) if is_chunked else content,
+            Once(content) if is_chunked else content,
             version=(request.version.major, request.version.minor),
         )
 
     async def _unload(
-        self, request: web.BaseRequest, body: bytes, model: ModelName, downstream: Downstream
+        self, request: HttpRequest, body: bytes, model: ModelName, downstream: Downstream
     ) -> None:
         """Unload a model here and wherever we had it loaded: beside the slots, as engines do it."""
         told = request.raw_path, request.raw_headers, body
@@ -233,7 +230,7 @@ class ClientPort(Port):
             )
         await hand_back(reply, downstream)
 
-    async def _pass_through(self, request: web.BaseRequest, downstream: Downstream) -> None:
+    async def _pass_through(self, request: HttpRequest, downstream: Downstream) -> None:
         """Hand a request to the engine of this port unread, and its reply back."""
         has_body = request.content_length is not None or request.can_read_body
         if has_body:
@@ -242,7 +239,7 @@ class ClientPort(Port):
             request.method,
             request.raw_path,
             headers.to_engine(request.raw_headers),
-            stream_body(request, self._limits) if has_body else None,
+            BodyStream(request, self._limits) if has_body else None,
             version=(request.version.major, request.version.minor),
         )
         try:
@@ -253,7 +250,7 @@ class ClientPort(Port):
             return self._catalogue.absent.answer(request, self._kind, downstream)
         return await hand_back(reply, downstream)
 
-    async def _preflight(self, request: web.BaseRequest, downstream: Downstream) -> None:
+    async def _preflight(self, request: HttpRequest, downstream: Downstream) -> None:
         """Let the engine say what a page may ask; say it where it cannot, or has other rules."""
         if self._rules is cors.Rules.RELAYED:
             try:
@@ -263,7 +260,7 @@ class ClientPort(Port):
         downstream.tell_page((), is_ours=False)  # the answer says it all
         return downstream.answer(204, cors.on_preflight(_page(request)))
 
-    async def _upgrade(self, request: web.BaseRequest, downstream: Downstream) -> None:
+    async def _upgrade(self, request: HttpRequest, downstream: Downstream) -> None:
         """Ask the engine of this port for a WebSocket; a reply that does not agree is one like any other."""
         reply = await self._own_upstream().send(upgrading(request))
         if reply.is_switched:
@@ -281,7 +278,7 @@ def _name(fields: Mapping[str, str], header: str) -> str:
     return name if name.isprintable() else ""
 
 
-def _page(request: web.BaseRequest) -> str | None:
+def _page(request: HttpRequest) -> str | None:
     """The origin of a page of another address, let in by the gate; None: no page asks, or the port's own."""
     origin = request.headers.get("Origin")
     return None if origin is None or cors.is_own(origin, request.headers.get("Host", "")) else origin

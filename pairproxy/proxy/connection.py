@@ -15,17 +15,18 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol
 
 from aiohttp import web
-from aiohttp.base_protocol import BaseProtocol
 
 from pairproxy.config import Limits
+from pairproxy.proxy.aiohttp_request import as_aiohttp, has_answer
 from pairproxy.proxy.faults import last_words, log_fault
+from pairproxy.proxy.flow import Flow
 from pairproxy.proxy.head import Malformed
 from pairproxy.proxy.inflow import Inflow
 from pairproxy.proxy.leaving import look_after
-from pairproxy.proxy.request import Request, Written
+from pairproxy.proxy.request import HttpRequest, Written
 
 UNTAKEN_S = Limits().client_stall_s  # without a client's taking a byte of the last that was written to it
 
@@ -39,44 +40,33 @@ class Registry(Protocol):
     def went(self, connection: "Connection") -> None:
         """It is lost."""
 
+    def began(self, connection: "Connection") -> None:
+        """It is at work on a request."""
+
+    def ended(self, connection: "Connection") -> None:
+        """Its request was answered, or will not be."""
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What the connections of a port have in common."""
 
-    answer: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+    answer: Callable[[HttpRequest], Awaitable[Written | web.StreamResponse]]
     head_bytes: int
     idle_s: float  # for a request to come, and for its head to be whole
     lingering_s: float  # for the rest of a body that is not wanted any more
     waits_for_half_closed: bool
 
 
-class Connection(BaseProtocol):
-    """A connection and the request that it has; aiohttp's base is what aiohttp's writer needs of one."""
-
-    __slots__ = (
-        "_has_ended",
-        "_idle_since",
-        "_inflow",
-        "_is_last",
-        "_lingering",
-        "_registry",
-        "_request",
-        "_request_count",
-        "_terms",
-        "_timer",
-        "is_answering",
-        "remote",
-        "shown",
-        "task",
-    )
+class Connection(Flow):
+    """A connection and the request that it has; to asyncio and uvloop one protocol like any other."""
 
     def __init__(self, terms: Terms, registry: Registry, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self._terms = terms
         self._registry = registry
         self._inflow = Inflow(terms.head_bytes)
-        self._request: Request | None = None
+        self._request: HttpRequest | None = None
         self._request_count = 0
         self.task: asyncio.Task[None] | None = None
         """Answers the request under way."""
@@ -85,6 +75,7 @@ class Connection(BaseProtocol):
         self._idle_since = 0.0  # loop time
         self._is_last = False  # no other request is taken
         self._has_ended = False
+        self._reading_paused = False
         self.remote: str | None = None
         """The client's address."""
         self.is_answering = False
@@ -146,7 +137,7 @@ class Connection(BaseProtocol):
         if found is not None:
             self._request_count += 1
             self.is_answering = False
-            request = self._request = Request(*found, self)
+            request = self._request = HttpRequest(*found, self)
             self.task = self._loop.create_task(self._answer(request), name="request")
 
     def _regulate(self) -> None:
@@ -161,22 +152,25 @@ class Connection(BaseProtocol):
             self._reading_paused = is_held
             (transport.pause_reading if is_held else transport.resume_reading)()
 
-    async def _answer(self, request: Request) -> None:
+    async def _answer(self, request: HttpRequest) -> None:
         is_kept = False
+        self._registry.began(self)
         try:
             response = await self._terms.answer(request)
-            if type(response) is not Written:  # one of aiohttp's, for it to send
-                await response.prepare(request)
+            if not isinstance(response, Written):  # one of aiohttp's, for it to send
+                await response.prepare(as_aiohttp(request))
                 await response.write_eof()
             is_kept = bool(response.keep_alive)
         except ConnectionError:
             pass  # the client left, or was put out
         except Exception as error:  # noqa: BLE001 its client is told, and the log
             log_fault(error)
-            if not self.is_answering and not request.has_answer:
+            if not self.is_answering and not has_answer(request):
                 self._say(last_words(500))
         finally:
             self.task = None
+            request.view = None  # no cycle is left: it is freed as soon as it is answered
+            self._registry.ended(self)
             self._is_last = self._is_last or not is_kept
             self._end_request()
 
@@ -286,8 +280,3 @@ class Connection(BaseProtocol):
     def _can_ask(self) -> bool:
         request = self._request
         return request is not None and request.version >= (1, 1) and not self.is_answering
-
-
-def connection_of(request: web.BaseRequest) -> Connection:
-    """The connection that a request came on."""
-    return cast(Connection, request.protocol)

@@ -4,7 +4,7 @@ The connection reads no more while HELD_BYTES of it wait to be taken.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 HELD_BYTES = 128 * 1024  # that nobody took yet; one read more may come on top
 
@@ -80,10 +80,9 @@ class Content:
                 self._waiter = None
         return self._taken()
 
-    async def iter_any(self) -> AsyncIterator[bytes]:
+    def iter_any(self) -> "Parts":
         """All of it, part by part."""
-        while part := await self.readany():
-            yield part
+        return Parts(self)
 
     def _taken(self) -> bytes:
         parts, self._parts, self._size = self._parts, [], 0
@@ -95,6 +94,24 @@ class Content:
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+
+class Parts:
+    """A body part by part, as it comes."""
+
+    __slots__ = ("_content",)
+
+    def __init__(self, content: Content) -> None:
+        self._content = content
+
+    def __aiter__(self) -> "Parts":
+        return self
+
+    async def __anext__(self) -> bytes:
+        part = await self._content.readany()
+        if not part:
+            raise StopAsyncIteration
+        return part
 
 
 def _holds_nothing(_: bool) -> None:

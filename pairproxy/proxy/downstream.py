@@ -12,16 +12,13 @@ from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
 
-from aiohttp import web
-
 from pairproxy.config import Limits
 from pairproxy.core.dialects.failures import error_body, final_line
 from pairproxy.core.errors import NotAllowed, PairproxyError, QueueFull, RequestError
 from pairproxy.core.models import Dialect
 from pairproxy.proxy import cors, headers
-from pairproxy.proxy.connection import connection_of
 from pairproxy.proxy.faults import log_fault
-from pairproxy.proxy.request import Written
+from pairproxy.proxy.request import HttpRequest, Written
 from pairproxy.upstreams import Head, Reply
 
 OPENINGS = 64  # heads as clients got them that are remembered, as many as heads themselves (upstreams.head)
@@ -43,7 +40,7 @@ class Downstream:
     _page_lines: cors.Lines = ()
     _is_page_ours = False
 
-    def __init__(self, request: web.BaseRequest, stall_s: float = Limits().client_stall_s) -> None:
+    def __init__(self, request: HttpRequest, stall_s: float = Limits().client_stall_s) -> None:
         """``stall_s``: after so long without taking a byte a client is put out."""
         self._request = request
         self._stall_s = stall_s
@@ -136,7 +133,7 @@ class Downstream:
             before = self.buffered()
             try:
                 async with asyncio.timeout(self._stall_s):
-                    await self._request.writer.drain()
+                    await self._request.connection.drain()
                 return
             except TimeoutError:
                 if self.buffered() >= before:
@@ -186,7 +183,7 @@ class Downstream:
 
     def _begin(self) -> None:
         self._is_begun = True
-        connection_of(self._request).is_answering = True
+        self._request.connection.is_answering = True
 
     def _break_off(self, dialect: Dialect, error: PairproxyError) -> None:
         """End a reply that lost its node: without its terminator, so that no client takes it for whole."""
@@ -201,7 +198,7 @@ class Downstream:
         if reply.framing == "close":
             self._abort()  # an orderly end would say that this was all
         else:
-            connection_of(self._request).end()
+            self._request.connection.end()
 
     def _is_between_lines(self, reply: Reply) -> bool:
         """Whether the client would read what is written now as one more line."""

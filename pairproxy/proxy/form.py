@@ -1,13 +1,12 @@
 """The form of a request: what has to be true of its line and framing before anybody looks at its content."""
 
-from aiohttp import web
-
 from pairproxy.core.errors import BadRequest, CodingUnknown, MethodNotAllowed, VersionUnknown
+from pairproxy.proxy.request import HttpRequest
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-def check_form(request: web.BaseRequest) -> None:
+def check_form(request: HttpRequest) -> None:
     """Refuse what is well formed (head) and no engine's affair.
 
     Raises VersionUnknown, MethodNotAllowed, CodingUnknown, BadRequest.

@@ -6,13 +6,11 @@ checked: a name that was made to point here brings no key along.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from urllib.parse import unquote
 
 import msgspec
-from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.catalogue import listing_at, model_name, shown_model
@@ -32,20 +30,18 @@ from pairproxy.dispatcher import Dispatcher
 from pairproxy.proxy.body import read_body, say_continue
 from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.client_port import ClientPort
-from pairproxy.proxy.connection import connection_of
 from pairproxy.proxy.downstream import JSON, Downstream
 from pairproxy.proxy.form import check_form
 from pairproxy.proxy.forward import Route
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.key_gate import KeyGate, shown_in, without_keys
-from pairproxy.proxy.request import with_body, with_headers
+from pairproxy.proxy.request import HttpRequest, Written
 from pairproxy.proxy.tunnel import is_websocket
 from pairproxy.proxy.unloading import Unloading
 from pairproxy.security.client_keys import ClientKey
 
 CONNECTIONS = 128  # open at once; more than a machine's containers have, and idle ones give way
 QUESTION_BYTES = 64 * 1024  # of a POST /api/show; they have about 100
-_KEY = web.RequestKey("key", ClientKey)
 _PLAIN = frozenset({"/", "/health"})
 """GET and HEAD: whether anybody is there."""
 
@@ -94,7 +90,7 @@ class KeyPort(ClientPort):
         for one in hashes:
             self._slots.pop(one, None)
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, request: HttpRequest) -> Written:
         downstream = Downstream(request, self._limits.client_stall_s)
         words = routes.dialect_of(request.raw_path)
         self.stand_for(*self._stands_for())
@@ -113,37 +109,41 @@ class KeyPort(ClientPort):
             downstream.fail_unexpectedly(words, error)
         return downstream.written()
 
-    def _admit(self, request: web.BaseRequest) -> ClientKey:
+    def _admit(self, request: HttpRequest) -> ClientKey:
         """Whose request it is, or raise."""
         fields = request.headers
         if "Origin" in fields or fields.get("Sec-Fetch-Site", "none") != "none":
             raise BeyondItsKey("Web pages may not use this port: they could not keep the key to themselves.")
-        connection = connection_of(request)
+        connection = request.connection
         connection.shown = ""
         key = self._keys.admit(shown_in(fields.items()), request.remote or "")
         connection.shown = key.hash
         return key
 
-    def _without_keys(self, request: web.BaseRequest, key: ClientKey) -> web.BaseRequest:
+    def _without_keys(self, request: HttpRequest, key: ClientKey) -> HttpRequest:
         """The request as everybody behind this line sees it."""
         try:
             host = self._authority_of(self._engine)
         except PairproxyError:  # there is none; peers are told another Host anyway
             host = "localhost"
         try:
-            asked = with_headers(request, without_keys(request.headers, host))
+            asked = request.with_headers(without_keys(request.headers, host))
         except UnicodeError:
             raise BadRequest("A header is not UTF-8.") from None
-        asked[_KEY] = key
+        asked.key = key
         return asked
 
-    async def _answer(self, key: ClientKey, request: web.BaseRequest, downstream: Downstream) -> None:
+    async def _answer(self, key: ClientKey, request: HttpRequest, downstream: Downstream) -> None:
         method = "GET" if request.method == "HEAD" else request.method
         path = routes.path_of(request.raw_path)
         kind = routes.classify(method, request.raw_path)
         if kind is routes.Class.INFERENCE and not is_websocket(request):
-            async with self._slot(key):
+            slots = await self._slot(key)
+            try:
                 await self._infer(request, downstream)
+            finally:
+                if slots is not None:
+                    slots.release()
             return
         is_asking = method == "POST" and path in routes.SLOTLESS and not key.models
         is_looking = kind is routes.Class.CATALOGUE or (method == "GET" and path in _PLAIN)
@@ -161,7 +161,7 @@ class KeyPort(ClientPort):
         if not await self._lists.answer(request, self._engine, downstream):
             await self._pass_through(request, downstream)
 
-    async def _answer_in_part(self, key: ClientKey, request: web.BaseRequest, downstream: Downstream) -> bool:
+    async def _answer_in_part(self, key: ClientKey, request: HttpRequest, downstream: Downstream) -> bool:
         """List what a key may use; False: it is no list. Raises ModelNotFound for an entry that is hidden."""
         path = routes.path_of(request.raw_path)
         if (listing := listing_at(path)) is not None:
@@ -174,18 +174,17 @@ class KeyPort(ClientPort):
             raise ModelNotFound(_NO_MODEL)
         return False
 
-    async def _checked(self, key: ClientKey, request: web.BaseRequest) -> web.BaseRequest:
+    async def _checked(self, key: ClientKey, request: HttpRequest) -> HttpRequest:
         """A question about a model that the key may use, its body to be read again. Raises ModelNotFound."""
         say_continue(request)
         body = await read_body(request, self._limits_of_questions)
         if not _may_use(key, shown_model(body)):
             raise ModelNotFound(_NO_MODEL)
-        return with_body(request, body)
+        return request.with_body(body)
 
-    def _asked(self, request: web.BaseRequest, body: bytes) -> Request:
-        key = request[_KEY]
-        asked = super()._asked(request, body)
-        if not _may_use(key, asked.model):
+    def _asked(self, request: HttpRequest, body: bytes) -> Request:
+        asked, key = super()._asked(request, body), request.key
+        if key is None or not _may_use(key, asked.model):
             raise ModelNotFound(_NO_MODEL)
         if asked.dialect is Dialect.OLLAMA and asked.stays in _UNCLEAR:  # it may say that a model is unloaded
             raise BadRequest(
@@ -195,12 +194,13 @@ class KeyPort(ClientPort):
             raise BeyondItsKey("A key is not for unloading models: others of this machine may use them.")
         return replace(asked, client=f"key:{key.name}")
 
-    @asynccontextmanager
-    async def _slot(self, key: ClientKey) -> AsyncIterator[None]:
-        """One of the slots that a key may hold. Raises QueueTimeout if none was free for too long."""
+    async def _slot(self, key: ClientKey) -> asyncio.Semaphore | None:
+        """Take one of the slots that a key may hold; where from, None: it has no limit.
+
+        Raises QueueTimeout if none was free for too long.
+        """
         if key.slots is None:
-            yield
-            return
+            return None
         slots = self._slots.setdefault(key.hash, asyncio.Semaphore(key.slots))
         try:
             async with asyncio.timeout(self._queue_timeout_s()):
@@ -210,10 +210,7 @@ class KeyPort(ClientPort):
                 f"The {key.slots} requests that this key may run at once took too long. Try again later.",
                 retry_after_s=1,
             ) from None
-        try:
-            yield
-        finally:
-            slots.release()
+        return slots
 
 
 def _may_use(key: ClientKey, model: ModelName | None) -> bool:

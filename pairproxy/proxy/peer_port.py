@@ -6,8 +6,8 @@ the memory here is bounded (core.dialects.guests).
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -36,11 +36,13 @@ from pairproxy.descriptors import LOCAL
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.interfaces import CATALOGUE_PATH, MODELS_PATH, STATE_PATH
 from pairproxy.proxy import headers
+from pairproxy.proxy.aiohttp_request import as_aiohttp
 from pairproxy.proxy.body import read_body
 from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.form import check_form
 from pairproxy.proxy.forward import Route, body_for, forward, hand_back
+from pairproxy.proxy.request import HttpRequest, Written
 from pairproxy.proxy.server import Port
 from pairproxy.security.tls import peer_certificate, speaks_our_protocol
 from pairproxy.upstreams import Outgoing
@@ -63,7 +65,7 @@ class _Serving:
     """An attempt of a peer that runs here."""
 
     number: int
-    request: web.BaseRequest
+    request: HttpRequest
     is_over: asyncio.Event = field(default_factory=asyncio.Event)
     is_given_up: bool = False  # its connection was ended and it did not end within FORMER_S
 
@@ -95,7 +97,7 @@ class PeerPort(Port):
         slots: Callable[[], int] = lambda: 0,
     ) -> None:
         """``slots``: of this node's engines, now."""
-        super().__init__(self._handle, limits, most=limits.peer_connections, kept=LOCAL)
+        super().__init__(limits, most=limits.peer_connections, kept=LOCAL)
         self._dispatcher = dispatcher
         self._route = route
         self._limits = limits
@@ -124,7 +126,7 @@ class PeerPort(Port):
         """Connections that one peer may have now: for every slot one, and some beside them."""
         return max(super().most_of_owner(), int(self._slots() * CONNECTIONS_A_SLOT))
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, request: HttpRequest) -> Written | web.StreamResponse:
         downstream = Downstream(request, self._limits.client_stall_s)
         peer: NodeId | None = None
         try:
@@ -147,7 +149,7 @@ class PeerPort(Port):
                 self._open[peer] -= 1
         return downstream.written()
 
-    def _authenticate(self, request: web.BaseRequest) -> NodeId:
+    def _authenticate(self, request: HttpRequest) -> NodeId:
         certificate = peer_certificate(request.transport)
         peer = self._peer_of(certificate) if certificate is not None else None
         if peer is None:
@@ -157,40 +159,42 @@ class PeerPort(Port):
         return peer
 
     async def _answer(
-        self, request: web.BaseRequest, peer: NodeId, downstream: Downstream
-    ) -> web.StreamResponse:
+        self, request: HttpRequest, peer: NodeId, downstream: Downstream
+    ) -> Written | web.StreamResponse:
         check_form(request)
         if request.method == "GET" and request.raw_path == STATE_PATH:
-            return await self._send_state(request, peer)
+            return await self._send_state(as_aiohttp(request), peer)
         self.refuse_a_crowd(request)
         if request.method == "GET" and request.raw_path == CATALOGUE_PATH:
             return web.Response(body=self._catalogue.own(peer), content_type="application/json")
         if request.raw_path.startswith(MODELS_PATH) and self._models is not None:
-            return await self._models(request, peer)
+            return await self._models(as_aiohttp(request), peer)
         if request.method == "POST" and routes.path_of(request.raw_path) == "/api/show":
             await self._catalogue.show.to_peer(request, peer, self._authority_of, downstream)
             return downstream.written()
         if routes.inference_dialect(request.method, request.raw_path) is None:
             raise NotAllowed("Peers may ask for inference, and what models there are, and nothing else.")
-        with self._holding(request, peer):
+        size = self._hold(request, peer)
+        try:
             return await self._infer(request, peer, downstream)
+        finally:
+            self._held[peer] -= size
 
-    @contextmanager
-    def _holding(self, request: web.BaseRequest, peer: NodeId) -> Iterator[None]:
-        """The body is in memory meanwhile. Raises QueueFull where the peer's others take all it may have."""
+    def _hold(self, request: HttpRequest, peer: NodeId) -> int:
+        """Count the body, which is in memory from now on. Bytes.
+
+        Raises QueueFull where the peer's others take all it may have.
+        """
         most = self._body_limits.body_bytes
         size = min(request.content_length if request.content_length is not None else most, most)
         if self._held.get(peer, 0) + size > HELD_BODIES * most:
             raise QueueFull("The requests of this peer are too large together.", retry_after_s=1)
         self._held[peer] = self._held.get(peer, 0) + size
-        try:
-            yield
-        finally:
-            self._held[peer] -= size
+        return size
 
     async def _infer(
-        self, request: web.BaseRequest, peer: NodeId, downstream: Downstream
-    ) -> web.StreamResponse:
+        self, request: HttpRequest, peer: NodeId, downstream: Downstream
+    ) -> Written | web.StreamResponse:
         body = await read_body(request, self._body_limits)
         is_coded = "Content-Encoding" in request.headers
         asked, given = await aside(body, partial(self._asked, request, peer, body), is_coded=is_coded)
@@ -198,13 +202,17 @@ class PeerPort(Port):
             await self._unload(asked, given, downstream)
             return downstream.written()
         name, _, number = asked.id.rpartition("-")
-        async with self._alone(name, int(number), request):
+        serving = await self._begin_alone(name, int(number), request)
+        try:
             await self._serve(asked, given, downstream)
+        finally:
+            serving.is_over.set()
+            if self._serving.get(name) is serving:
+                del self._serving[name]
         return downstream.written()
 
-    @asynccontextmanager
-    async def _alone(self, name: str, number: int, request: web.BaseRequest) -> AsyncIterator[None]:
-        """Serve this attempt inside, and no other of the same request.
+    async def _begin_alone(self, name: str, number: int, request: HttpRequest) -> _Serving:
+        """Serve this attempt from now on, and no other of the same request.
 
         The one before it is ended: its origin has given it up, though that was not heard here yet. Raises
         SlotsTaken for one that is served already, or for an old one that comes late.
@@ -220,12 +228,7 @@ class PeerPort(Port):
             except TimeoutError:
                 former.is_given_up = True
         serving = self._serving[name] = _Serving(number, request)
-        try:
-            yield
-        finally:
-            serving.is_over.set()
-            if self._serving.get(name) is serving:
-                del self._serving[name]
+        return serving
 
     async def _serve(self, asked: Request, given: _Given, downstream: Downstream) -> None:
         async with aclosing(self._dispatcher.attempts(asked)) as attempts:
@@ -249,7 +252,7 @@ class PeerPort(Port):
         upstream = self._route.upstream(Place(residency.own, engine))
         await hand_back(await upstream.send(Outgoing("POST", given.target, fields, given.body)), downstream)
 
-    def _asked(self, request: web.BaseRequest, peer: NodeId, body: bytes) -> tuple[Request, _Given]:
+    def _asked(self, request: HttpRequest, peer: NodeId, body: bytes) -> tuple[Request, _Given]:
         """What a peer asks, and what the engine is given of that. Raises BadRequest."""
         fields = request.headers
         name, number = fields.get(headers.REQUEST, ""), fields.get(headers.ATTEMPT, "")

@@ -6,7 +6,7 @@ import ssl
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import web
 
@@ -14,12 +14,15 @@ from pairproxy.config import Limits
 from pairproxy.core.errors import QueueFull
 from pairproxy.crowds import gives_way
 from pairproxy.descriptors import LAST, SHORT, Descriptors
-from pairproxy.proxy.connection import Connection, Terms, connection_of
+from pairproxy.proxy.aiohttp_request import as_aiohttp
+from pairproxy.proxy.connection import Connection, Terms
 from pairproxy.proxy.faults import log_fault
+from pairproxy.proxy.request import HttpRequest, Written
 from pairproxy.proxy.room import Room
 from pairproxy.security.tls import peer_certificate
 
-Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.BaseRequest], Awaitable[Written | web.StreamResponse]]
+"""One of aiohttp's."""
 
 HANDSHAKE_S = 5.0  # LAN handshakes take milliseconds; asyncio's 60 s would let strangers hold sockets
 IDLE_S = 75.0  # a client's idle connection; also the deadline for the head of its next request
@@ -29,13 +32,19 @@ ACCEPT_AGAIN_S = 0.1  # after accept() failed
 HANDLERS_END_S = 1.0  # a cancelled handler has nothing to wait for
 
 
-class _Server:
-    """Makes the connections of a port, and knows those that are open."""
+class Connections:
+    """Makes the connections of a port; knows those that are open, and how many of them are at work."""
 
     def __init__(self, terms: Terms, room: Room) -> None:
         self._terms = terms
         self._room = room
         self._open: dict[Connection, None] = {}  # oldest first
+        self._at_work = 0
+        self.is_idle = asyncio.Event()
+        """Set while none of them is at work."""
+        self.is_idle.set()
+        self.is_parted = False
+        """Whether each connection ends with the request that it has."""
 
     @property
     def connections(self) -> list[Connection]:
@@ -43,6 +52,7 @@ class _Server:
         return list(self._open)
 
     def __call__(self) -> Connection:
+        """A new one: what a loop asks for when one begins."""
         return Connection(self._terms, self, asyncio.get_running_loop())
 
     def came(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
@@ -55,15 +65,28 @@ class _Server:
         self._open.pop(connection, None)
         self._room.leave(connection)
 
+    def began(self, connection: Connection) -> None:
+        """It is at work on a request."""
+        self._room.work(connection)
+        if not self._at_work:
+            self.is_idle.clear()
+        self._at_work += 1
+
+    def ended(self, connection: Connection) -> None:
+        """Its request was answered, or will not be."""
+        self._room.rest(connection)
+        if self.is_parted:
+            connection.part()
+        self._at_work -= 1
+        if not self._at_work:
+            self.is_idle.set()
+
 
 class Port:
-    """One listening port and its connections."""
-
-    _is_parted = False  # True: each connection ends with the request that it has
+    """One listening port and its connections; those that are made of it answer what is asked there."""
 
     def __init__(
         self,
-        handler: Handler,
         limits: Limits,
         *,
         most: int | None = None,
@@ -75,16 +98,12 @@ class Port:
         ``kept``: descriptors that this port's requests leave to others.
         ``waits_for_half_closed``: not with TLS, where a client cannot end its side alone.
         """
-        self._handler = handler
         self._kept = kept
         self._descriptors = Descriptors()
         self._most = most or limits.connections
         self._room = Room(self.most_of_owner, lambda: self._descriptors.free() < SHORT)
-        self._handling = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
-        terms = Terms(self._handle_one, limits.header_bytes, IDLE_S, LINGERING_S, waits_for_half_closed)
-        self._server = _Server(terms, self._room)
+        terms = Terms(self._handle, limits.header_bytes, IDLE_S, LINGERING_S, waits_for_half_closed)
+        self._server = Connections(terms, self._room)
         self._listening: list[asyncio.Task[None]] = []
         self._sockets: list[socket.socket] = []
         self._most_handshakes = limits.unauthenticated_connections
@@ -106,7 +125,7 @@ class Port:
         task = asyncio.get_running_loop().create_task(self._accept(sock, tls), name="port")
         task.add_done_callback(lambda _: sock.close())
         self._listening.append(task)
-        self._is_parted = False
+        self._server.is_parted = False
         self._sockets.append(sock)
 
     def close(self) -> None:
@@ -127,13 +146,13 @@ class Port:
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
         await asyncio.gather(*listening, return_exceptions=True)
-        self._is_parted = True
+        self._server.is_parted = True
         for connection in self._server.connections:
             connection.part()
 
-    def refuse_a_crowd(self, request: web.BaseRequest) -> None:
+    def refuse_a_crowd(self, request: HttpRequest) -> None:
         """Raise QueueFull where this connection is one too many, or descriptors are left to others only."""
-        if self._room.is_crowded(connection_of(request)):
+        if self._room.is_crowded(request.connection):
             raise QueueFull("Too many connections are open; try again in a moment.", retry_after_s=1)
         if self._descriptors.free() < self._kept:
             raise QueueFull("This machine has too many files open; try again in a moment.", retry_after_s=1)
@@ -152,7 +171,7 @@ class Port:
             connection.break_off()
         with suppress(TimeoutError):
             async with asyncio.timeout(HANDLERS_END_S):
-                await self._idle.wait()
+                await self._server.is_idle.wait()
 
     async def _accept(self, sock: socket.socket, tls: ssl.SSLContext | None) -> None:
         """Take in connections; one by one, for each may have to take the place of another."""
@@ -161,20 +180,24 @@ class Port:
                 self._room.close_longest_idle()
                 await asyncio.sleep(ACCEPT_AGAIN_S)
                 continue
-            try:
-                connection, caller = await accepted(sock)
-            except OSError:  # the client is gone again, or there is no descriptor left
-                self._room.close_longest_idle()
+            came = await self._next(sock)
+            if came is None:
                 await asyncio.sleep(ACCEPT_AGAIN_S)
                 continue
-            except Exception as error:  # noqa: BLE001 one that ends this task closes the port for good
-                log_fault(error)
-                await asyncio.sleep(ACCEPT_AGAIN_S)
-                continue
-            self._take_in(connection, tls, str(caller[0]))
+            self._take_in(came[0], tls, str(came[1][0]))
             if self._beginnings:  # it may need the place of another before the next one comes
                 await asyncio.wait(self._beginnings)  # which cancels none of them
             await asyncio.sleep(0)  # the next one may be there already; others have their turn first
+
+    async def _next(self, sock: socket.socket) -> tuple[socket.socket, Any] | None:
+        """The next connection and its caller; None: there is none, and one may be in a moment."""
+        try:
+            return await accepted(sock)
+        except OSError:  # the client is gone again, or there is no descriptor left
+            self._room.close_longest_idle()
+        except Exception as error:  # noqa: BLE001 one that ends the task of it closes the port for good
+            log_fault(error)
+        return None
 
     def _take_in(self, connection: socket.socket, tls: ssl.SSLContext | None, host: str) -> None:
         """Let a connection begin. Strangers who do not shake hands cost each other their place only."""
@@ -196,7 +219,7 @@ class Port:
         limit_s = HANDSHAKE_S if tls is not None else None
         try:
             await loop.connect_accepted_socket(
-                self._server, connection, ssl=tls, ssl_handshake_timeout=limit_s
+                cast(Any, self._server), connection, ssl=tls, ssl_handshake_timeout=limit_s
             )
         except OSError:  # no TLS, a stranger, or too slow
             connection.close()
@@ -204,20 +227,29 @@ class Port:
             connection.close()
             raise
 
-    async def _handle_one(self, request: web.BaseRequest) -> web.StreamResponse:
-        connection = connection_of(request)
-        self._room.work(connection)
-        self._handling += 1
-        self._idle.clear()
-        try:
-            return await self._handler(request)
-        finally:
-            self._room.rest(connection)
-            if self._is_parted:
-                connection.part()
-            self._handling -= 1
-            if not self._handling:
-                self._idle.set()
+    async def _handle(self, request: HttpRequest) -> Written | web.StreamResponse:
+        """Answer a request."""
+        raise NotImplementedError
+
+
+class PagePort(Port):
+    """A port whose requests are answered by one of aiohttp's handlers."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        limits: Limits,
+        *,
+        most: int | None = None,
+        kept: int = LAST,
+        waits_for_half_closed: bool = False,
+    ) -> None:
+        """``most``, ``kept``, ``waits_for_half_closed``: see Port."""
+        super().__init__(limits, most=most, kept=kept, waits_for_half_closed=waits_for_half_closed)
+        self._handler = handler
+
+    async def _handle(self, request: HttpRequest) -> Written | web.StreamResponse:
+        return await self._handler(as_aiohttp(request))
 
 
 async def accepted(sock: socket.socket) -> tuple[socket.socket, Any]:
@@ -229,14 +261,18 @@ async def accepted(sock: socket.socket) -> tuple[socket.socket, Any]:
     loop = asyncio.get_running_loop()
     if sys.platform == "win32":  # its loop watches no sockets
         return await loop.sock_accept(sock)
-    while True:
-        try:
-            connection, caller = sock.accept()
-        except (BlockingIOError, InterruptedError):
-            await _readable(loop, sock.fileno())
-            continue
-        connection.setblocking(False)
-        return connection, caller
+    while (found := _accepted_now(sock)) is None:
+        await _readable(loop, sock.fileno())
+    return found
+
+
+def _accepted_now(sock: socket.socket) -> tuple[socket.socket, Any] | None:
+    try:
+        connection, caller = sock.accept()
+    except (BlockingIOError, InterruptedError):
+        return None
+    connection.setblocking(False)
+    return connection, caller
 
 
 async def _readable(loop: asyncio.AbstractEventLoop, descriptor: int) -> None:

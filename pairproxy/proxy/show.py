@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 import msgspec
-from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core import replicas
@@ -19,9 +18,10 @@ from pairproxy.core.models import EngineId, ModelName, NodeId, Place
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.proxy import headers
 from pairproxy.proxy.absent import nobody_has_it
-from pairproxy.proxy.body import once, read_body, say_continue
+from pairproxy.proxy.body import Once, read_body, say_continue
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.forward import Route, hand_back
+from pairproxy.proxy.request import HttpRequest
 from pairproxy.upstreams import Outgoing, Reply
 
 PEER_S = 2.0  # for one peer's whole answer; Copilot and Home Assistant wait 5 s for all of it
@@ -44,7 +44,7 @@ class Show:
         )
         self._now = now
 
-    async def to_client(self, request: web.BaseRequest, engine: EngineId, downstream: Downstream) -> bool:
+    async def to_client(self, request: HttpRequest, engine: EngineId, downstream: Downstream) -> bool:
         """Answer at the port of ``engine``; False: untouched, for no peer has anything to show.
 
         Raises UpstreamError, and what read_body() raises.
@@ -74,7 +74,7 @@ class Show:
 
     async def to_peer(
         self,
-        request: web.BaseRequest,
+        request: HttpRequest,
         peer: NodeId,
         authority_of: Callable[[EngineId], str],
         downstream: Downstream,
@@ -95,14 +95,14 @@ class Show:
         await hand_back(reply, downstream)
 
     async def _ask_engine(
-        self, request: web.BaseRequest, engine: EngineId, body: bytes
+        self, request: HttpRequest, engine: EngineId, body: bytes
     ) -> tuple[Reply | None, UpstreamError | None]:
         is_chunked = "Transfer-Encoding" in request.headers
         outgoing = Outgoing(
             request.method,
             request.raw_path,
             headers.to_engine(request.raw_headers),
-            once(body) if is_chunked else body,
+            Once(body) if is_chunked else body,
             version=(request.version.major, request.version.minor),
         )
         try:
@@ -110,7 +110,7 @@ class Show:
         except UpstreamError as error:
             return None, error
 
-    async def _ask_peers(self, request: web.BaseRequest, body: bytes) -> bytes | None:
+    async def _ask_peers(self, request: HttpRequest, body: bytes) -> bytes | None:
         """The first good answer of those that list the model."""
         model = shown_model(body)
         for place, listed in self._shown_by_peers():
@@ -118,7 +118,7 @@ class Show:
                 return shown
         return None
 
-    async def _ask_peer(self, request: web.BaseRequest, body: bytes, place: Place) -> bytes | None:
+    async def _ask_peer(self, request: HttpRequest, body: bytes, place: Place) -> bytes | None:
         own = (("Host", "pairproxy"), (headers.ENGINE, place.engine))
         fields = headers.to_peer(request.raw_headers, body, own, ALSO_TO_PEER)
         reply: Reply | None = None
@@ -151,7 +151,7 @@ def listed_by_peers(
             yield place, entry
 
 
-def is_here_only(request: web.BaseRequest) -> bool:
+def is_here_only(request: HttpRequest) -> bool:
     """Whether a request may not leave this machine: its client said so, or its body cannot be read here."""
     says_so = request.headers.get(headers.LOCAL, "").lower() == "true"
     return says_so or "Content-Encoding" in request.headers

@@ -9,13 +9,10 @@ silence is normal here. Each end holds at most what the other end's socket does 
 """
 
 import asyncio
-from typing import cast
-
-from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.proxy import headers
-from pairproxy.proxy.connection import Connection
+from pairproxy.proxy.request import HttpRequest
 from pairproxy.upstreams import Outgoing, Reply
 
 STALLED_S = Limits().client_stall_s  # for one side to take what is on its way to it when the other has ended
@@ -23,7 +20,7 @@ STALLED_S = Limits().client_stall_s  # for one side to take what is on its way t
 _KEPT = frozenset({b"connection", b"upgrade"})
 
 
-def is_websocket(request: web.BaseRequest) -> bool:
+def is_websocket(request: HttpRequest) -> bool:
     """Whether a client really asks for a WebSocket (RFC 6455, 4.1); any other Upgrade ends at this hop."""
     if request.method != "GET" or request.version < (1, 1):
         return False
@@ -37,7 +34,7 @@ def is_websocket(request: web.BaseRequest) -> bool:
     )
 
 
-def upgrading(request: web.BaseRequest) -> Outgoing:
+def upgrading(request: HttpRequest) -> Outgoing:
     """The request for the engine: as every other one, but for the headers that ask for the upgrade."""
     pairs = request.raw_headers
     others = frozenset(name.lower() for name, _ in headers.to_engine(pairs))
@@ -45,14 +42,14 @@ def upgrading(request: web.BaseRequest) -> Outgoing:
     return Outgoing("GET", request.raw_path, fields, may_switch=True)
 
 
-async def tunnel(request: web.BaseRequest, reply: Reply, buffer_bytes: int) -> None:
+async def tunnel(request: HttpRequest, reply: Reply, buffer_bytes: int) -> None:
     """Carry bytes both ways until both sides have ended, or one is lost; then neither is open any more.
 
     ``buffer_bytes``: what may wait for one side before the other is read no more. Raises ReplyTruncated,
     nothing written, if the engine broke off.
     """
     engine, late = reply.take_over()
-    client, early, has_ended = cast(Connection, request.protocol).hand_over()
+    client, early, has_ended = request.connection.hand_over()
     near, far = _End(buffer_bytes, is_client=True), _End(buffer_bytes, is_client=False)
     near.other, far.other = far, near
     try:

@@ -15,6 +15,7 @@ from pairproxy.core.scheduler import Scheduler
 from pairproxy.engines.own import OwnEngines
 from pairproxy.peers.book import PeerBook
 from pairproxy.peers.link import PeerLink
+from pairproxy.proxy.aiohttp_request import ours
 from pairproxy.proxy.body import read_body
 from pairproxy.proxy.lines import Tell, Telling, tell_lines
 from pairproxy.replicating.copying import Copying, tidy
@@ -104,7 +105,7 @@ class Replicating:
                 "This machine does not use yours. There, `pairproxy rights NAME --i-may-use` changes that."
             )
         try:
-            wish = msgspec.json.decode(await read_body(request, self._limits), type=PeerCopyWish)
+            wish = msgspec.json.decode(await read_body(ours(request), self._limits), type=PeerCopyWish)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise BadRequest("That is no wish to copy a model.") from None
         full_name(wish.model)

@@ -19,7 +19,7 @@ from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import CopyFailed, PairproxyError, UpstreamError
-from pairproxy.proxy.server import Port
+from pairproxy.proxy.server import PagePort
 from pairproxy.replicating.manifest import Manifest
 from pairproxy.replicating.names import FullName, has_colons_in_paths, temporary_namespace
 
@@ -31,14 +31,14 @@ Read = Callable[[str, int, int], AsyncGenerator[bytes, None]]
 """(digest, start, stop) -> the bytes of a blob. Raises CopyFailed, UpstreamError."""
 
 
-class Registry(Port):
+class Registry(PagePort):
     """Open inside ``async with``."""
 
     def __init__(
         self, manifest: Manifest, name: FullName, read: Read, failed: Callable[[PairproxyError], None]
     ) -> None:
         """``failed`` hears why the bytes of a blob do not come, for Ollama's own words would not say it."""
-        super().__init__(self._handle, Limits(), most=CONNECTIONS)
+        super().__init__(self._answer, Limits(), most=CONNECTIONS)
         self._manifest = manifest
         self._read = read
         self._failed = failed
@@ -68,7 +68,7 @@ class Registry(Port):
     ) -> None:
         await self.stop()
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.raw_path.partition("?")[0]
         if request.method in ("GET", "HEAD"):
             if path == f"{self._root}/manifests/{self._name.tag}":

@@ -16,7 +16,7 @@ from pairproxy.core.prefix_news import mark_of
 from pairproxy.peers import exchange
 from pairproxy.peers.exchange import MOST_STREAMS, Publisher, Publishing, read_document, subscribe
 from pairproxy.proxy.listening import bind, port_of
-from pairproxy.proxy.server import Port
+from pairproxy.proxy.server import PagePort
 from pairproxy.upstreams import Upstream
 from tests.core.told import GPU, A, B, C, M, Told, ask
 from tests.core.told import document as told_document
@@ -31,13 +31,13 @@ ARRIVED = RequestArrived(0.0, ask("r"))
 
 
 @contextlib.asynccontextmanager
-async def heard_on(publisher: Publisher) -> AsyncIterator[tuple[Port, int]]:
+async def heard_on(publisher: Publisher) -> AsyncIterator[tuple[PagePort, int]]:
     """A port on which B hears a publisher, and its number."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         return await publisher.stream(request, B)
 
-    port = Port(handle, Limits())
+    port = PagePort(handle, Limits())
     (sock,) = bind("127.0.0.1", 0, "")
     await port.start(sock)
     try:

@@ -7,14 +7,15 @@ from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import PairproxyError
+from pairproxy.proxy.aiohttp_request import ours
 from pairproxy.proxy.body import (
-    once,
+    BodyStream,
+    Once,
     read_body,
     say_continue,
-    stream_body,
 )
 from pairproxy.proxy.listening import bind, port_of
-from pairproxy.proxy.server import Port
+from pairproxy.proxy.server import PagePort
 from tests.support.engine_scripts import LAST_CHUNK, chunk
 from tests.support.fake_engine import eventually
 from tests.support.raw_client import RawClient, RawReply, request
@@ -27,10 +28,10 @@ CHUNKED = "Transfer-Encoding: chunked"
 async def answer(incoming: web.BaseRequest) -> web.StreamResponse:
     """The size of the body read whole (/read) or in parts (/stream), or the error's status."""
     try:
-        say_continue(incoming)
+        say_continue(ours(incoming))
         if incoming.path == "/read":
-            return web.json_response(len(await read_body(incoming, LIMITS)))
-        parts = [len(part) async for part in stream_body(incoming, LIMITS)]
+            return web.json_response(len(await read_body(ours(incoming), LIMITS)))
+        parts = [len(part) async for part in BodyStream(ours(incoming), LIMITS)]
         return web.json_response(sum(parts))
     except PairproxyError as error:
         return web.json_response(type(error).__name__, status=error.status)
@@ -41,7 +42,7 @@ def ask(*pieces: bytes | float) -> RawReply:
 
     async def main() -> RawReply:
         (sock,) = bind("127.0.0.1", 0, "")
-        port = Port(answer, Limits())
+        port = PagePort(answer, Limits())
         await port.start(sock)
         async with await RawClient.open(port_of(sock)) as client:
             for piece in pieces:
@@ -142,7 +143,7 @@ def test_broken_framing_is_found_whenever_it_comes(turns: int) -> None:
             raise AssertionError
 
         (sock,) = bind("127.0.0.1", 0, "")
-        port = Port(reads, Limits())
+        port = PagePort(reads, Limits())
         await port.start(sock)
         async with await RawClient.open(port_of(sock)) as client:
             await eventually(lambda: port.connections == 1)
@@ -169,7 +170,7 @@ def test_a_whole_body_is_a_stream_of_one_part() -> None:
     """An empty one of none."""
 
     async def parts(body: bytes) -> list[bytes]:
-        return [part async for part in once(body)]
+        return [part async for part in Once(body)]
 
     assert asyncio.run(parts(b"abc")) == [b"abc"]
     assert asyncio.run(parts(b"")) == []

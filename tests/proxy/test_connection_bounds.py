@@ -8,10 +8,11 @@ from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.proxy import connection
+from pairproxy.proxy.aiohttp_request import ours
 from pairproxy.proxy.downstream import JSON, Downstream
 from pairproxy.proxy.listening import bind, port_of
-from pairproxy.proxy.request import content_of
-from pairproxy.proxy.server import Port
+from pairproxy.proxy.request import Written
+from pairproxy.proxy.server import PagePort
 from tests.support.fake_engine import eventually
 from tests.support.open_ports import hello, open_port
 from tests.support.raw_client import RawClient, request
@@ -26,10 +27,10 @@ def test_who_takes_no_answers_gets_no_more_of_them() -> None:
     async def main() -> None:
         answered = 0
 
-        async def large(incoming: web.BaseRequest) -> web.StreamResponse:
+        async def large(incoming: web.BaseRequest) -> Written:
             nonlocal answered
             answered += 1
-            downstream = Downstream(incoming)
+            downstream = Downstream(ours(incoming))
             downstream.answer(200, (JSON,), incoming.raw_path.encode() + b"x" * 50_000)
             return downstream.written()
 
@@ -68,8 +69,8 @@ def test_a_client_that_takes_nothing_of_what_ends_a_connection_is_put_out(
     monkeypatch.setattr(connection, "UNTAKEN_S", 0.05)
 
     async def main() -> None:
-        async def large(incoming: web.BaseRequest) -> web.StreamResponse:
-            downstream = Downstream(incoming)
+        async def large(incoming: web.BaseRequest) -> Written:
+            downstream = Downstream(ours(incoming))
             downstream.answer(200, (JSON,), b"x" * 20_000_000)
             return downstream.written()
 
@@ -91,7 +92,7 @@ def test_a_body_behind_a_request_fills_no_memory_either() -> None:
         async def slow(incoming: web.BaseRequest) -> web.StreamResponse:
             begun.append(incoming)
             await may_end.acquire()
-            size = sum([len(part) async for part in content_of(incoming).iter_any()])
+            size = sum([len(part) async for part in ours(incoming).content.iter_any()])
             return web.Response(text=str(size))
 
         begun, may_end = list[web.BaseRequest](), asyncio.Semaphore(0)
@@ -101,8 +102,8 @@ def test_a_body_behind_a_request_fills_no_memory_either() -> None:
             await eventually(lambda: bool(begun) and port._server.connections[0]._reading_paused)
             may_end.release()
             await eventually(lambda: len(begun) == 2)
-            await settled(lambda: content_of(begun[1])._size)
-            assert content_of(begun[1])._size < 1_000_000
+            await settled(lambda: ours(begun[1]).content._size)
+            assert ours(begun[1]).content._size < 1_000_000
             may_end.release()
             assert [(await client.reply()).body for _ in range(2)] == [b"0", b"10000000"]
         await port.stop()
@@ -120,7 +121,7 @@ def test_a_large_head_behind_a_request_is_read_whole() -> None:
 
         may_end = asyncio.Event()
         (sock,) = bind("127.0.0.1", 0, "")
-        port = Port(slow, Limits(header_bytes=2_000_000))
+        port = PagePort(slow, Limits(header_bytes=2_000_000))
         await port.start(sock)
         async with await RawClient.open(port_of(sock)) as client:
             client.writer.write(request(TAGS, None) + request(TAGS, None, "X: " + "x" * 1_000_000))

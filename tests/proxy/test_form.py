@@ -5,9 +5,10 @@ from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import PairproxyError
+from pairproxy.proxy.aiohttp_request import ours
 from pairproxy.proxy.form import METHODS, check_form
 from pairproxy.proxy.listening import bind, port_of
-from pairproxy.proxy.server import Port
+from pairproxy.proxy.server import PagePort
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
 
@@ -15,7 +16,7 @@ from tests.support.running import run_async
 async def answer(incoming: web.BaseRequest) -> web.StreamResponse:
     """204, or the status of what is wrong."""
     try:
-        check_form(incoming)
+        check_form(ours(incoming))
     except PairproxyError as error:
         return web.Response(status=error.status)
     return web.Response(status=204)
@@ -26,7 +27,7 @@ def status_of(sent: bytes) -> int:
 
     async def main() -> int:
         (sock,) = bind("127.0.0.1", 0, "")
-        port = Port(answer, Limits())
+        port = PagePort(answer, Limits())
         await port.start(sock)
         async with await RawClient.open(port_of(sock)) as client:
             reply = await client.ask(sent, is_head=True)

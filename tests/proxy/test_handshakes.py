@@ -7,7 +7,7 @@ import pytest
 
 from pairproxy.config import Limits
 from pairproxy.proxy.listening import bind, port_of
-from pairproxy.proxy.server import Port
+from pairproxy.proxy.server import PagePort
 from pairproxy.security import tls
 from tests.support.fake_engine import eventually
 from tests.support.node import identity
@@ -22,7 +22,7 @@ def test_half_open_handshakes_do_not_keep_a_peer_out(loop: str | None) -> None:
     async def main() -> int:
         (sock,) = bind("127.0.0.1", 0, "")
         number = port_of(sock)
-        port = Port(hello, Limits())
+        port = PagePort(hello, Limits())
         await port.start(sock, tls.server_context(anna, [ben.certificate]))
         strangers = [await asyncio.open_connection("127.0.0.1", number) for _ in range(200)]
         reader, writer = await asyncio.open_connection(
@@ -51,7 +51,7 @@ def test_who_opens_connections_without_end_drives_out_only_its_own() -> None:
     async def main() -> None:
         (sock,) = bind("127.0.0.1", 0, "")
         number = port_of(sock)
-        port = Port(hello, Limits())
+        port = PagePort(hello, Limits())
         await port.start(sock, tls.server_context(anna, [ben.certificate]))
         reader, writer = await asyncio.open_connection("127.0.0.1", number)
         flood = [

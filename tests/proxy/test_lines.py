@@ -9,7 +9,7 @@ from pairproxy.config import Limits
 from pairproxy.proxy import lines as lines_module
 from pairproxy.proxy.lines import Tell, Telling, tell_lines
 from pairproxy.proxy.listening import bind, port_of
-from pairproxy.proxy.server import Port
+from pairproxy.proxy.server import PagePort
 from tests.support.fake_engine import eventually
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
@@ -17,13 +17,13 @@ from tests.support.running import run_async
 ASK = request("GET / HTTP/1.1", None, host="x")
 
 
-async def served(telling: Telling) -> tuple[Port, int]:
+async def served(telling: Telling) -> tuple[PagePort, int]:
     """A port that answers everything so."""
 
     async def handle(asked: web.BaseRequest) -> web.StreamResponse:
         return await tell_lines(asked, telling)
 
-    port = Port(handle, Limits())
+    port = PagePort(handle, Limits())
     (sock,) = bind("127.0.0.1", 0, "")
     await port.start(sock)
     return port, port_of(sock)

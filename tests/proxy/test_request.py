@@ -1,108 +1,74 @@
-"""Requests as handlers see them, aiohttp's among them."""
+"""Requests as they came, and as somebody wants them to have come."""
 
-from collections.abc import Callable, Coroutine
-from typing import Any, cast
+import asyncio
 
 import pytest
-from aiohttp import web
 
-from pairproxy.proxy.request import Request, content_of, with_body, with_headers
-from tests.support.open_ports import open_port
-from tests.support.raw_client import RawClient, RawReply, request
+from pairproxy.proxy.connection import Connection, Terms
+from pairproxy.proxy.content import whole
+from pairproxy.proxy.head import read_head
+from pairproxy.proxy.request import HttpRequest, Written
+from pairproxy.proxy.room import Room
+from pairproxy.proxy.server import Connections
+from pairproxy.security.client_keys import ClientKey
+from tests.support.raw_client import request
 from tests.support.running import run_async
 
-Handler = Callable[[web.BaseRequest], Coroutine[Any, Any, web.StreamResponse]]
-KEY = web.RequestKey("key", str)
+
+async def nobody(_: HttpRequest) -> Written:
+    """Answers nothing."""
+    raise AssertionError
 
 
-def asked(handler: Handler, sent: bytes) -> RawReply:
-    """What a port with this handler answers."""
-
-    async def main() -> RawReply:
-        port, number = await open_port(handler)
-        async with await RawClient.open(number) as client:
-            reply = await client.ask(sent)
-        await port.stop()
-        return reply
-
-    return run_async(main())
+def incoming(sent: bytes) -> HttpRequest:
+    """The request of these bytes, on a connection that is not open."""
+    found = read_head(sent, 8192)
+    assert found is not None
+    terms = Terms(nobody, 8192, 1.0, 1.0, False)
+    connections = Connections(terms, Room(lambda: 1, lambda: False))
+    connection = Connection(terms, connections, asyncio.get_running_loop())
+    return HttpRequest(found[0], whole(sent[found[1] :]), connection)
 
 
-@pytest.mark.parametrize(
-    ("target", "path", "query"),
-    [
-        ("/a%20b/c?d=e&d=%66", "/a b/c", ["e", "f"]),
-        ("//a/b?d=", "//a/b", [""]),
-        ("http://evil.example/status", "/http://evil.example/status", []),
-        ("*", "/*", []),
-    ],
-)
-def test_pages_are_found_as_with_aiohttps_requests(target: str, path: str, query: list[str]) -> None:
-    """Path and query are taken apart when a page asks; what is no path is a page that there is not."""
-
-    async def handler(incoming: web.BaseRequest) -> web.StreamResponse:
-        return web.json_response(
-            [incoming.path, incoming.query.getall("d", []), incoming.raw_path, incoming.remote]
-        )
-
-    reply = asked(handler, request(f"GET {target} HTTP/1.1", None))
-    assert reply.json() == [path, query, target, "127.0.0.1"]
-
-
-def test_a_stream_of_aiohttps_is_sent_and_names_nobody() -> None:
-    """In chunks; the connection is kept."""
-
-    async def handler(incoming: web.BaseRequest) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(incoming)
-        await response.write(b"a")
-        await response.write(b"b")
-        return response
-
-    reply = asked(handler, request("GET / HTTP/1.1", None))
-    assert (reply.body, reply.is_whole, reply.header("Server")) == (b"ab", True, None)
-    assert reply.header("Connection") is None
+KEY = ClientKey("one", "0" * 64, 0)
 
 
 def test_a_request_can_be_had_with_other_headers() -> None:
-    """The one that came stays as it is; what was noted on it is noted on the other."""
+    """The one that came stays as it is; by which key it was let in is known of both."""
 
-    async def handler(incoming: web.BaseRequest) -> web.StreamResponse:
-        incoming[KEY] = "noted"
-        other = with_headers(incoming, [("Host", "y"), ("A", "ü")])
+    async def main() -> None:
+        came = incoming(request("POST / HTTP/1.1", b"body"))
+        came.key = KEY
+        other = came.with_headers([("Host", "y"), ("A", "ü")])
         assert other.raw_headers == ((b"Host", b"y"), (b"A", "ü".encode()))
-        assert (other[KEY], other.headers.get("a")) == ("noted", "ü")
-        assert incoming.headers["Host"] == "localhost"
+        assert (other.key, other.headers.get("a")) == (KEY, "ü")
+        assert came.headers["Host"] == "localhost"
         with pytest.raises(UnicodeError):
-            with_headers(incoming, [("A", "\udcff")])
-        return web.Response(body=content_of(other).whole())
+            came.with_headers([("A", "\udcff")])
+        assert other.content.whole() == b"body"
 
-    assert asked(handler, request("POST / HTTP/1.1", b"body")).body == b"body"
+    run_async(main())
 
 
 def test_a_body_can_be_read_again() -> None:
     """Who looked into it hands it on."""
 
-    async def handler(incoming: web.BaseRequest) -> web.StreamResponse:
-        body = content_of(incoming).whole() or b""
-        assert not incoming.can_read_body
-        again = with_body(incoming, body)
+    async def main() -> None:
+        came = incoming(request("POST / HTTP/1.1", b"body"))
+        body = came.content.whole() or b""
+        assert not came.can_read_body
+        again = came.with_body(body)
         assert again.can_read_body
-        return web.Response(body=content_of(again).whole())
+        assert again.content.whole() == b"body"
 
-    assert asked(handler, request("POST / HTTP/1.1", b"body")).body == b"body"
+    run_async(main())
 
 
-def test_what_was_written_is_known() -> None:
-    """A fault may be answered only where nothing was."""
+def test_a_connection_that_is_lost_is_none() -> None:
+    """Of its request too."""
 
-    async def handler(incoming: web.BaseRequest) -> web.StreamResponse:
-        own = cast(Request, incoming)
-        response = web.StreamResponse()
-        before = own.has_answer
-        await response.prepare(incoming)
-        await response.write(b"a")
-        assert (before, own.has_answer) == (False, True)
-        return response
+    async def main() -> None:
+        came = incoming(request("GET / HTTP/1.1", None))
+        assert (came.transport, came.remote, came.can_read_body) == (None, None, False)
 
-    assert asked(handler, request("GET / HTTP/1.1", None)).body == b"a"
+    run_async(main())

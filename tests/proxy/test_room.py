@@ -10,8 +10,9 @@ from pairproxy.config import Limits
 from pairproxy.core.errors import QueueFull
 from pairproxy.descriptors import Descriptors
 from pairproxy.proxy import server
+from pairproxy.proxy.aiohttp_request import ours
 from pairproxy.proxy.listening import bind, port_of
-from pairproxy.proxy.server import Port
+from pairproxy.proxy.server import PagePort
 from pairproxy.security import tls
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, eventually
@@ -227,7 +228,7 @@ def test_accepting_that_fails_is_tried_again(loop: str | None, monkeypatch: pyte
 
     async def main() -> None:
         (sock,) = bind("127.0.0.1", 0, "")
-        port = Port(hello, Limits())
+        port = PagePort(hello, Limits())
         await port.start(sock)
         client = await RawClient.open(port_of(sock))
         assert (await client.ask(TAGS)).status == 200
@@ -261,13 +262,13 @@ def test_a_crowd_is_refused_where_descriptors_are_left_to_others(monkeypatch: py
         async def handler(incoming: web.BaseRequest) -> web.StreamResponse:
             for port in (for_locals, for_peers):
                 try:
-                    port.refuse_a_crowd(incoming)
+                    port.refuse_a_crowd(ours(incoming))
                     refusals.append(False)
                 except QueueFull:
                     refusals.append(True)
             return web.Response()
 
-        for_locals, for_peers = Port(handler, Limits()), Port(handler, Limits(), kept=64)
+        for_locals, for_peers = PagePort(handler, Limits()), PagePort(handler, Limits(), kept=64)
         (sock,) = bind("127.0.0.1", 0, "")
         await for_locals.start(sock)
         async with await RawClient.open(port_of(sock)) as client:

@@ -11,7 +11,7 @@ from aiohttp import web
 from pairproxy.config import Limits
 from pairproxy.proxy import server
 from pairproxy.proxy.listening import bind, port_of
-from pairproxy.proxy.server import Port
+from pairproxy.proxy.server import PagePort
 from pairproxy.security import tls
 from tests.support.fake_engine import FakeEngine, eventually
 from tests.support.node import Node, identity, node_before
@@ -171,7 +171,7 @@ def test_a_stranger_that_never_shakes_hands_is_put_out(monkeypatch: pytest.Monke
 
     async def main() -> None:
         (sock,) = bind("127.0.0.1", 0, "")
-        port = Port(hello, Limits())
+        port = PagePort(hello, Limits())
         await port.start(sock, tls.server_context(identity("anna"), []))
         async with (
             await RawClient.open(port_of(sock)) as client,
@@ -288,7 +288,7 @@ def test_a_port_outlives_a_fault_in_taking_connections() -> None:
     """It is closed by whoever closes it: a daemon asks for its address, and clients for an answer."""
 
     async def main() -> None:
-        port = Port(hello, Limits())
+        port = PagePort(hello, Limits())
         (bound,) = bind("127.0.0.1", 0, "")
         sock = FaultyOnce(fileno=bound.detach())
         await port.start(sock)

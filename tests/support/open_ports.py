@@ -4,7 +4,7 @@ from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.proxy.listening import bind, port_of
-from pairproxy.proxy.server import Handler, Port
+from pairproxy.proxy.server import Handler, PagePort
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import EngineConnection, ParsedRequest
 
@@ -19,9 +19,9 @@ async def hello(_: web.BaseRequest) -> web.StreamResponse:
     return web.Response(text="hello")
 
 
-async def open_port(handler: Handler, **options: bool) -> tuple[Port, int]:
+async def open_port(handler: Handler, **options: bool) -> tuple[PagePort, int]:
     """A port with this handler: (port, number)."""
     (sock,) = bind("127.0.0.1", 0, "")
-    port = Port(handler, Limits(), **options)
+    port = PagePort(handler, Limits(), **options)
     await port.start(sock)
     return port, port_of(sock)
