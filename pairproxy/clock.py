@@ -1,6 +1,7 @@
 """The one place that reads a clock. Everything measured is a duration on the monotonic one."""
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -32,6 +33,6 @@ def worked() -> float:
 class MonotonicClock:
     """The clock of the running system; jumps of the wall clock do not touch it."""
 
-    def now(self) -> float:
+    def __init__(self) -> None:
+        self.now: Callable[[], float] = time.monotonic
         """Seconds since an arbitrary start."""
-        return time.monotonic()

@@ -48,7 +48,7 @@ class Dispatcher:
 
     def __init__(self, scheduler: Scheduler, clock: Clock, settle: Settle, spawn: Spawn) -> None:
         self._scheduler = scheduler
-        self._clock = clock
+        self._now = clock.now
         self._settle = settle
         self._spawn = spawn
         self._listeners: dict[type[Event], list[Listener]] = {kind: [] for kind in get_args(Event)}
@@ -63,7 +63,7 @@ class Dispatcher:
 
     def now(self) -> float:
         """Seconds on this node's monotonic clock."""
-        return self._clock.now()
+        return self._now()
 
     def is_continuing(self) -> bool:
         """Whether replies that lost their node may go on at another one (routing.continuation)."""

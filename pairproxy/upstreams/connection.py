@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from pairproxy.security import tls
+from pairproxy.upstreams.head import Head
 from pairproxy.upstreams.incoming import Incoming
 
 Address = tuple[str, int]
@@ -41,6 +42,8 @@ class Connection:
         self.idle_since = 0.0  # loop time
         self.is_sent = True
         """Whether the current request was written whole."""
+        self.usual: Head | None = None
+        """The head of its last reply, if its next one may well have the same."""
         self._has_body = False
         self._released = released
         self._lost = lost
@@ -120,9 +123,9 @@ class Connection:
         Who refuses need not have read it (llama-server while it loads). Peers are pairproxies: those do.
         """
         reply = self._reply
-        is_refused = reply is not None and reply.head.status >= 400
-        is_engine = self._transport.get_extra_info("sslcontext") is None
-        return not (self._has_body and is_refused and is_engine)
+        if not self._has_body or reply is None or reply.head.status < 400:
+            return True
+        return self._transport.get_extra_info("sslcontext") is not None
 
     def hand_over(self) -> asyncio.Transport:
         """Give the connection away, for good; whoever has it calls this one's connection_lost in the end."""

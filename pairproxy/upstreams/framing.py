@@ -10,6 +10,7 @@ must mean the same to every parser behind us.
 
 import re
 from dataclasses import dataclass
+from string import hexdigits
 from typing import Final, Literal
 
 FramingName = Literal["chunked", "length", "close", "none"]
@@ -106,29 +107,35 @@ _SIZE: Final = 0
 _DATA: Final = 1
 _DATA_END: Final = 2
 _TRAILERS: Final = 3
-_USUAL_SIZES: Final = {b"%x" % size: size for size in range(1, 4096)}  # three digits: tokens of all engines
+_NO_DIGIT: Final = 16
+_DIGITS: Final = bytes([int(chr(one), 16) if chr(one) in hexdigits else _NO_DIGIT for one in range(256)])
+_USUAL_DIGITS: Final = 3  # of a chunk's size: every token of every engine
+_CR: Final = 13
+_LF: Final = 10
 
 
-def _usual_chunks(data: bytes, position: int, parts: list[bytes]) -> int:
-    """Take small chunks that are there whole; return the position after them.
+def _usual_chunk(data: bytes, position: int) -> tuple[int, int]:
+    """Where the bytes of a small chunk begin and end that is there whole; (0, 0) for all else.
 
-    Nearly all are; looking their sizes up costs half of reading them.
+    Nearly all are such. Digit by digit, since that is what a compiler makes fast.
     """
     end = len(data)
-    while position < end:
-        line_end = data.find(b"\r\n", position, position + 5)
-        if line_end < 0:  # and not the whole rest looked up
+    if position + _USUAL_DIGITS + 4 >= end:
+        return 0, 0
+    size, start = 0, position
+    while start < position + _USUAL_DIGITS:
+        digit = _DIGITS[data[start]]
+        if digit == _NO_DIGIT:
             break
-        size = _USUAL_SIZES.get(data[position:line_end])
-        if size is None:
-            break
-        start = line_end + 2
-        stop = start + size
-        if data[stop : stop + 2] != b"\r\n":
-            break
-        parts.append(data[start:stop])
-        position = stop + 2
-    return position
+        size = size * 16 + digit
+        start += 1
+    if size == 0 or data[start] != _CR or data[start + 1] != _LF:
+        return 0, 0
+    start += 2
+    stop = start + size
+    if stop + 2 > end or data[stop] != _CR or data[stop + 1] != _LF:
+        return 0, 0
+    return start, stop
 
 
 class Chunked(Framing):
@@ -153,15 +160,24 @@ class Chunked(Framing):
 
     def feed(self, data: bytes) -> tuple[int, bytes]:
         """Take chunks up to the end of the message, or up to the last whole thing before a fault."""
+        if self._state == _SIZE and not self._line:
+            start, stop = _usual_chunk(data, 0)
+            if stop and stop + 2 == len(data):  # one read, one chunk: so it is with every stream
+                return stop + 2, data[start:stop]
         parts: list[bytes] = []
+        position = self._take(data, parts)
+        return position, parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _take(self, data: bytes, parts: list[bytes]) -> int:
         position, end = 0, len(data)
         while position < end and not self.is_done:
             state = self._state
             if state == _SIZE:
-                if not self._line:
-                    position = _usual_chunks(data, position, parts)
-                    if position == end:
-                        break
+                start, stop = (0, 0) if self._line else _usual_chunk(data, position)
+                if stop:
+                    parts.append(data[start:stop])
+                    position = stop + 2
+                    continue
                 after = self._read_size(data, position)
             elif state == _DATA:
                 after = self._read_data(data, position, parts)
@@ -173,7 +189,7 @@ class Chunked(Framing):
                 self.is_broken = True
                 break
             position = after
-        return position, parts[0] if len(parts) == 1 else b"".join(parts)
+        return position
 
     def _read_size(self, data: bytes, position: int) -> int:
         """Read a size line or its beginning; return the position after it, -1 if it is none."""

@@ -40,7 +40,11 @@ class Incoming:
         self._who = who
         self._buffer_bytes: int = limits.relay_buffer_bytes
         self._loop = asyncio.get_running_loop()
-        self._head_reader: HeadReader | None = HeadReader(method, limits.reply_header_bytes, may_switch)
+        self._now = self._loop.time
+        self._method = method
+        self._header_bytes: int = limits.reply_header_bytes
+        self._may_switch = may_switch
+        self._head_reader: HeadReader | None = None
         self._body: Framing | None = None
         self._held: list[bytes] = []  # raw, until somebody asks
         self._held_parts: list[bytes] = []  # what that decodes to
@@ -79,7 +83,7 @@ class Incoming:
 
     def feed(self, data: bytes) -> None:
         """Bytes arrived."""
-        self.heard_at = self._loop.time()
+        self.heard_at = self._now()
         self._size_bytes += len(data)
         if self._size_bytes > self.most_bytes:
             self.fail(ReplyTruncated(f"The reply of {self._who} has no end. Ask for a shorter one."))
@@ -143,24 +147,41 @@ class Incoming:
     # ---- inside
 
     def _read_head(self, data: bytes) -> tuple[Framing | None, bytes]:
-        reader = self._head_reader
-        if reader is None:
-            return None, b""
         try:
-            head = reader.feed(data)
+            head, rest = self._next_head(data)
         except Malformed as fault:
             self._break(str(fault))
             return None, b""
         if head is None:
             return None, b""
-        self._head_reader = None
-        rest = reader.rest
         if head.status in (204, 304) and rest:
             self._break("it has a body where none may be")
             return None, b""
         self.head, self._body = head, head.framing.begin()
         self.is_switched = head.status == SWITCHING
         return self._body, rest
+
+    def _next_head(self, data: bytes) -> tuple[Head | None, bytes]:
+        """The head, once it is there, and what came behind it. Raises Malformed.
+
+        Most replies begin with the same bytes as the one before on their connection: no need to look for the
+        end of those.
+        """
+        link = None if self._method == "HEAD" else self._link  # to HEAD the same head has no body
+        reader = self._head_reader
+        if reader is None:
+            usual = None if link is None else link.usual
+            if usual is not None and data.startswith(usual.raw):
+                return usual, data[len(usual.raw) :]
+            reader = HeadReader(self._method, self._header_bytes, self._may_switch)
+            self._head_reader = reader
+        head = reader.feed(data)
+        if head is None:
+            return None, b""
+        self._head_reader = None
+        if link is not None and head.is_remembered:
+            link.usual = head
+        return head, reader.rest
 
     def _pass_on(self, raw: bytes, part: bytes) -> None:
         if self._write is None:

@@ -28,6 +28,8 @@ class IdlePool:
     def take(self, address: Address) -> Connection | None:
         """Return a connection on which a request can be sent now, if there is one."""
         waiting = self._idle.get(address)
+        if not waiting:
+            return None
         oldest = asyncio.get_running_loop().time() - IDLE_S
         while waiting:
             connection = waiting.popleft()

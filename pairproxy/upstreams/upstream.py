@@ -133,7 +133,7 @@ class Upstream:
         except TimeoutError:
             who = _who(self._endpoint.address(path))
             late = f"{who} did not answer within {timeout_s:g} s. See whether it is overloaded."
-            raise BrokenReply(late) from None
+            raise _alone(BrokenReply(late)) from None
 
     async def dial(self, address: Address) -> None:
         """Try one address: connect, and see that the pinned key is there. The next request finds it open.
@@ -195,7 +195,7 @@ class Upstream:
             why = f"Nothing answers at {who}. See whether it runs there."
             if self._turns is not None:
                 self._turns.fail(address, why)
-            raise Unreachable(why) from None
+            raise _alone(Unreachable(why)) from None
         connection = Connection(address, self._released, self._lost)
         await self._shake_hands(connection, sock, who)
         self._open.add(connection)
@@ -218,9 +218,9 @@ class Upstream:
                 ssl_handshake_timeout=HANDSHAKE_S if self._tls else None,
             )
         except ssl.SSLError:
-            raise _not_the_pair(who) from None
+            raise _alone(_not_the_pair(who)) from None
         except OSError:
-            raise _broke_off(who) from None
+            raise _alone(_broke_off(who)) from None
         finally:
             give_away(sock)
         if not connection.is_usable:  # it was lost before anybody could be told
@@ -268,6 +268,12 @@ async def _upload_until_answered(reply: Reply, connection: Connection, outgoing:
 
 def _who(address: Address) -> str:
     return host_header(address).decode()
+
+
+def _alone(error: UpstreamError) -> UpstreamError:
+    """An error without the foreign one it came of: ``from None`` means nothing where this is compiled."""
+    error.__suppress_context__ = True
+    return error
 
 
 def _broke_off(who: str) -> Unreachable:

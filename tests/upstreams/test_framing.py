@@ -130,6 +130,20 @@ def test_broken_chunks_are_noticed_and_end_at_the_last_whole_thing(bad: bytes, s
         assert framing.is_at_boundary
 
 
+@pytest.mark.parametrize("size", [1, 2, 15, 16, 255, 256, 4095, 4096, 65_536])
+@pytest.mark.parametrize("digits", ["%x", "%X", "0%x", "%x;a=b"])
+def test_chunks_of_any_size_come_whole_in_one_read(size: int, digits: str) -> None:
+    """Alone, one behind the other, and with the last one; a line end in their middle is none of theirs."""
+    part = (b"\r\n" * size)[:size]
+    one = (digits % size).encode() + b"\r\n" + part + b"\r\n"
+    framing = Chunked()
+    assert framing.feed(one) == (len(one), part)
+    assert framing.is_at_boundary
+    assert framing.feed(one * 2) == (2 * len(one), part * 2)
+    assert framing.feed(one + b"0\r\n\r\nrest") == (len(one) + 5, part)
+    assert framing.is_done
+
+
 def test_a_size_line_cut_before_its_line_feed_is_waited_for() -> None:
     """A line end earlier in the same read is not taken for its own."""
     framing = Chunked()

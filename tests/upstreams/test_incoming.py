@@ -7,6 +7,7 @@ import pytest
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import BrokenReply, UpstreamError
+from pairproxy.upstreams import Outgoing
 from tests.support.engine_scripts import (
     ENDLESS_BLOCK,
     chunked_head,
@@ -168,6 +169,31 @@ def test_errors_say_what_to_do() -> None:
                     await upstream.send(GET)
                 assert f"127.0.0.1:{engine.port}" in caught.value.sentence
                 assert caught.value.sentence.endswith(".")
+
+    run_async(talk())
+
+
+@pytest.mark.parametrize("cut", [1, 10, 40, len(OK) - 9, len(OK) - 1])
+def test_replies_that_begin_alike_are_read_alike_however_they_come(cut: int) -> None:
+    """The head of the reply before is no end of one that is cut inside, and to HEAD it has no body."""
+
+    async def talk() -> None:
+        pieces = [[OK], [OK[:cut], OK[cut:]], [OK]]
+
+        async def script(request: ParsedRequest, connection: EngineConnection) -> None:
+            if request.method == "HEAD":
+                await connection.send(head(200, ("Content-Length", "8")))
+                return
+            for piece in pieces.pop(0):
+                await connection.send(piece)
+                await asyncio.sleep(0.01)
+
+        async with serving(script) as (engine, upstream):
+            for request in (GET, GET, Outgoing("HEAD", "/", ((b"Host", b"engine"),)), GET):
+                reply = await upstream.send(request)
+                body = b"" if request.method == "HEAD" else b'{"ok":1}'
+                assert (reply.status, await reply.read(100)) == (200, body)
+            assert len(engine.connections) == 1
 
     run_async(talk())
 
