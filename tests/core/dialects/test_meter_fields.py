@@ -9,7 +9,6 @@ def test_the_last_number_of_a_key_counts() -> None:
     numbers = Numbers(b'{"n":1,"n": 2 ,"n":null,"n":{"m":3}}', keys_of({"": "n m none"}))
     assert numbers.count("n") == 2
     assert numbers.count("m") == 3
-    assert numbers.count("none", "m") == 3
     assert numbers.count("none") is None
 
 
@@ -23,14 +22,26 @@ def test_what_cannot_be_is_not_known(written: bytes) -> None:
     """Neither as a count nor as a duration."""
     numbers = Numbers(b'{"n":' + written + b"}", keys_of({"": "n"}))
     assert numbers.count("n") is None
-    assert numbers.seconds(("n", 1.0)) is None
+    assert numbers.seconds("n") is None
 
 
 def test_a_duration_has_its_units() -> None:
-    """The first key that is there, in its own."""
+    """A key that is not there has none."""
     numbers = Numbers(b'{"a_ns":2e9,"b_ms":500}', keys_of({"": "a_ns b_ms none"}))
-    assert numbers.seconds(("a_ns", 1e9), ("b_ms", 1e3)) == 2.0
-    assert numbers.seconds(("none", 1e9), ("b_ms", 1e3)) == 0.5
+    assert numbers.seconds("a_ns", 1e9) == 2.0
+    assert numbers.seconds("b_ms", 1e3) == 0.5
+    assert numbers.seconds("none", 1e9) is None
+
+
+def test_the_first_key_that_is_there_counts() -> None:
+    """OpenAI's usage before llama-server's timings, and these before what its own paths say."""
+    timings = b'{"timings":{"cache_n":3,"prompt_n":4,"predicted_n":5,"prompt_ms":500}}'
+    assert usage_of(Dialect.OPENAI, timings) == Usage(7, 3, 5, 0.5)
+    assert usage_of(Dialect.OPENAI, b'{"completion_tokens":6,' + timings[1:]) == Usage(7, 3, 6, 0.5)
+    own = b'{"tokens_evaluated":8,"tokens_predicted":9}'
+    assert usage_of(Dialect.LLAMACPP, own) == Usage(8, None, 9)
+    studio = b'{"cached_tokens":1,"time_to_first_token":0.25,"generation_time":2}'
+    assert usage_of(Dialect.OPENAI, studio) == Usage(None, 1, None, 0.25, 2.0)
 
 
 @pytest.mark.parametrize("dialect", Dialect)
