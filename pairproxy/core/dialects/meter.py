@@ -46,12 +46,13 @@ _EVENTS_WITHOUT_TOKEN = 2  # the reason why it stopped, and [DONE]
 class Meter:
     """Follows one reply. feed() takes decoded body bytes in any split; the rest is asked at its end.
 
-    A chunk is only kept, and the tail cut when it is half as long again: so it costs 0.25 us.
+    A chunk is only kept; its lines are counted, and the tail cut, when that is half as long again or somebody
+    asks: so it costs 0.1 us.
     """
 
     __slots__ = (
-        "_dialect", "_event", "_gone", "_has_failed", "_head", "_is_asked_to_stream", "_newlines", "_room",
-        "_shown", "_status", "_tail",
+        "_dialect", "_event", "_gone", "_has_failed", "_head", "_is_asked_to_stream", "_looked_at",
+        "_newlines", "_room", "_shown", "_status", "_tail",
     )  # fmt: skip
 
     def __init__(self, dialect: Dialect, is_streaming: bool, status: int) -> None:
@@ -63,7 +64,8 @@ class Meter:
         self._tail = bytearray()
         self._room = _room(SHORT_TAIL_BYTES)
         self._gone = 0  # bytes seen before the tail
-        self._newlines = 0
+        self._newlines = 0  # before
+        self._looked_at = 0  # in the tail
         self._event = b""  # the name of the last one that is gone
         self._has_failed = False
 
@@ -74,16 +76,17 @@ class Meter:
 
     def feed(self, data: bytes) -> None:
         """Take in the next decoded bytes of the body."""
-        self._newlines += data.count(b"\n")
-        self._tail += data
-        if len(self._tail) > self._room:
+        tail = self._tail
+        tail += data
+        if len(tail) > self._room:
             self._cut()
 
     def outcome(self, is_complete: bool) -> Outcome:
         """How the reply ended. ``is_complete``: the HTTP message ended as its framing said it would."""
         if self._status >= 400:
             return Outcome.ERROR if is_complete else Outcome.TRUNCATED
-        self._watch_events(len(self._tail))
+        if self._dialect in TERMINAL:
+            self._watch_events(len(self._tail))
         records = self._last_records() if self._is_stream() else [self._kept().rstrip()]
         if self._has_failed or any(map(_ERROR_LINE.match, records)):
             return Outcome.ERROR
@@ -110,23 +113,29 @@ class Meter:
         return self._records() if self._status < 400 and self._is_stream() else 0
 
     def _records(self) -> int:
-        return self._newlines // _LINES.get(self._dialect, _EVENT_NEWLINES)
+        return self._counted_newlines() // _LINES.get(self._dialect, _EVENT_NEWLINES)
+
+    def _counted_newlines(self) -> int:
+        self._newlines += self._tail.count(b"\n", self._looked_at)
+        self._looked_at = len(self._tail)
+        return self._newlines
 
     def _cut(self) -> None:
         """Let go of what is before the tail; where that is nothing yet, the tail may grow."""
         if gone := self._tail_begins():
-            self._watch_events(gone + _EVENT_BYTES)
+            if self._dialect in TERMINAL:
+                self._watch_events(gone + _EVENT_BYTES)
             if not self._gone:
                 is_told = self._dialect is Dialect.ANTHROPIC
                 self._head = self._beginning(HEAD_BYTES if is_told else START_BYTES)
+            self._counted_newlines()
             self._gone += gone
             del self._tail[:gone]
+            self._looked_at -= gone
         self._room = _room(len(self._tail))
 
     def _watch_events(self, size: int) -> None:
         """Look for events in the first ``size`` bytes of what is there."""
-        if self._dialect not in TERMINAL:
-            return
         text = bytes(self._tail[:size])
         if names := _EVENT.findall(text if self._gone else b"\n" + text):
             self._event = names[-1]
@@ -195,7 +204,7 @@ class Meter:
 
     def _counted_tokens(self) -> int | None:
         """About the tokens of a stream, one for each event that can hold one; None if there are none."""
-        events = self._newlines // _EVENT_NEWLINES
+        events = self._counted_newlines() // _EVENT_NEWLINES
         return max(events - _EVENTS_WITHOUT_TOKEN, 0) or None
 
 
