@@ -26,6 +26,7 @@ AUDIO_BYTES_PER_TOKEN = 320  # 16 kB/s of speech as mp3, at the 50 tokens/s of t
 NAME_LENGTH = 400  # characters; a name by Ollama's rule has 4 parts of 80 at most
 
 NO_NEEDS: frozenset[str] = frozenset()
+_NEEDING = frozenset({"tools", "functions", "suffix", *reading_options.THINKING_KEYS})
 NAMES_KEPT = 256  # as they are written, with what they mean; of the longest it takes 1 MB
 
 CODING_UNKNOWN = "its body is encoded in a way that is not read here"
@@ -172,6 +173,8 @@ def _needs(row: Inference, fields: Fields, prompt: Prompt) -> frozenset[str]:
     needs = prompt.needs
     if row.need:
         needs.add(row.need)
+    if _NEEDING.isdisjoint(fields):
+        return frozenset(needs) if needs else NO_NEEDS
     if not is_nothing(fields.get("tools")) or not is_nothing(fields.get("functions")):
         needs.add("tools")
     if not is_nothing(fields.get("suffix")):

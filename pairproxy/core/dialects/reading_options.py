@@ -10,6 +10,8 @@ from pairproxy.core.models import Dialect
 
 RUNNER_KEYS = ("draft_num_predict", "main_gpu", "num_batch", "num_ctx", "num_gpu", "num_thread", "use_mmap")
 """The options for which Ollama loads a model anew. All others count for one request only."""
+THINKING_KEYS = ("think", "thinking", "reasoning", "reasoning_effort")
+"""What tells a model to think, in the words of all dialects."""
 LIMIT_KEYS = ("max_completion_tokens", "max_tokens", "max_output_tokens", "n_predict")
 
 _LIMITING = frozenset(LIMIT_KEYS)
