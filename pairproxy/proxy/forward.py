@@ -144,7 +144,7 @@ def _silence(reply: Reply, attempt: Attempt, route: Route, downstream: Downstrea
     place = attempt.place
     quiet_s = attempt.quiet_s if route.is_peer(place) else math.inf
     up, lost = partial(route.is_up, place), partial(route.is_lost, place)
-    return Silence(reply, downstream, route.limits, quiet_s, up, lost)
+    return Silence(reply, downstream.buffered, route.limits, quiet_s, up, lost)
 
 
 def _shown(attempt: Attempt) -> tuple[tuple[str, str], ...]:

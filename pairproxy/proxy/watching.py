@@ -40,18 +40,20 @@ class Silence:
     def __init__(
         self,
         reply: Reply,
-        downstream: Downstream,
+        buffered: Callable[[], int],
         limits: Limits,
         quiet_s: float,
         is_up: Callable[[], bool],
         is_lost: Callable[[], bool],
     ) -> None:
-        """``quiet_s``: the longest silence of an engine that answers its node, as ``is_up`` says.
+        """``buffered``: bytes written that the client has not taken yet.
+
+        ``quiet_s``: the longest silence of an engine that answers its node, as ``is_up`` says.
 
         ``is_lost``: whether its node is not heard now.
         """
         self._reply = reply
-        self._downstream = downstream
+        self._buffered = buffered
         self._gone_s = limits.gone_s
         self._quiet_s = quiet_s
         self._is_up, self._is_lost = is_up, is_lost
@@ -89,7 +91,7 @@ class Silence:
     def _look(self) -> None:
         """See whether it still goes on; again when it could have been silent for too long."""
         loop = asyncio.get_running_loop()
-        if self._downstream.buffered() > 0:
+        if self._buffered() > 0:
             self._heard_at = loop.time()  # the client is slow; meanwhile nothing may be read for it
         silent_s = self._silent_s()
         self._is_node_lost = self._is_node_lost and self._is_lost()

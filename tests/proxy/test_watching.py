@@ -198,7 +198,7 @@ def test_nothing_of_the_watch_is_left_when_the_reply_is_over() -> None:
         async with serving(GOOD) as (_, upstream):
             reply = await upstream.send(post(body_of(CHAT)))
             sink = Sink()
-            watch = Silence(reply, sink, SHORT, SHORT.quiet_s, lambda: False, lambda: False)  # type: ignore[arg-type]
+            watch = Silence(reply, lambda: 0, SHORT, SHORT.quiet_s, lambda: False, lambda: False)
             with watch:
                 await sink.relay(reply)
             assert watch._timer is not None
