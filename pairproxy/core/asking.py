@@ -92,7 +92,7 @@ class Asking:
                 model=model,
                 count=len(ones),
                 prefill_tokens=float(sum(one.request.prompt_tokens for one in ones)),
-                decode_tokens=sum(expected(one.request) for one in ones),
+                decode_tokens=sum([expected(one.request) for one in ones]),
                 oldest_age_s=max(at - one.arrived_at for one in ones),
                 prefixes=tuple(
                     one.request.prefix[len(one.request.prefix) // 2]

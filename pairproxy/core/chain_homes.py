@@ -142,11 +142,11 @@ class ChainHomes:
         sites = []
         for place in sorted(places & known.keys(), key=list(known).index):
             slots, _ = known[place]
-            busy_s = sum(max(one.remaining_s(at), 0.0) for one in others if one.place == place)
+            busy_s = sum([max(one.remaining_s(at), 0.0) for one in others if one.place == place], 0.0)
             engine = self._nodes.engine(place)
             if engine is not None:
                 age_s = at - engine[1]
-                busy_s += sum(max(seconds - age_s, 0.0) for seconds in engine[0].frees_in_s)
+                busy_s += sum([max(seconds - age_s, 0.0) for seconds in engine[0].frees_in_s])
             rates, room = self._pricing.rates(place, model), self._room(place, model, slots)
             sites.append(Site(place, rates, slots, room, busy_s / slots))
         return sites

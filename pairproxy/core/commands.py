@@ -2,27 +2,33 @@
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 from pairproxy.core.errors import PairproxyError
 from pairproxy.core.models import AttemptId, Decision, RequestId
-from pairproxy.core.values import value
 
 
-@value(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True, init=False)
 class Dispatch:
     """Send this request now to ``decision.place``."""
 
-    attempt: AttemptId
-    decision: Decision
-    quiet_s: float = math.inf  # in the middle of its stream: who is silent for longer is at work no more
+    attempt: Final[AttemptId]
+    decision: Final[Decision]
+    quiet_s: Final[float]  # in the middle of its stream: who is silent for longer is at work no more
+
+    def __init__(self, attempt: AttemptId, decision: Decision, quiet_s: float = math.inf) -> None:
+        self.attempt, self.decision, self.quiet_s = attempt, decision, quiet_s
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True, init=False)
 class Enqueue:
     """Keep the client waiting: no place that would finish it sooner is free."""
 
-    request: RequestId
-    ahead: int  # how many requests stand before it
+    request: Final[RequestId]
+    ahead: Final[int]  # how many requests stand before it
+
+    def __init__(self, request: RequestId, ahead: int) -> None:
+        self.request, self.ahead = request, ahead
 
 
 @dataclass(frozen=True, slots=True)

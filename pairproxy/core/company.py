@@ -5,7 +5,6 @@ many run.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pairproxy.core.models import NodeId
 
@@ -17,13 +16,18 @@ User = NodeId | None
 """The node whose request it is; None: a client of this one."""
 
 
-@dataclass(slots=True)
 class Clock:
     """When the last event was, and the one before it, and how many there were."""
 
-    at: float = 0.0
-    before: float = 0.0
-    events: int = 0
+    def __init__(self) -> None:
+        self.at = 0.0
+        self.before = 0.0
+        self.events = 0
+
+    def go_on(self, at: float) -> None:
+        """One more is now, at ``at``."""
+        self.before, self.at = self.at, at
+        self.events += 1
 
 
 def group_of(company: int) -> int:

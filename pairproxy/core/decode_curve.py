@@ -18,6 +18,7 @@ from functools import lru_cache
 from operator import add
 
 from pairproxy.core.models import Rates
+from pairproxy.core.values import spell
 
 BENDS = tuple(0.01 * 1.3**step for step in range(23))
 """The betas that are tried: 0.01 (nearly perfect batching) to 3.2 (company costs more than it brings)."""
@@ -66,6 +67,9 @@ class CurveFacts:
             and all(abs(level) <= MOST_LOG for level in (*self.levels, *self.usual))
             and all(0.0 <= error <= MOST_ERROR for error in self.errors)
         )
+
+
+spell(CurveFacts, levels=tuple[float, ...], usual=tuple[float, ...], errors=tuple[float, ...])
 
 
 class DecodeCurve:

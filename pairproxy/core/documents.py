@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pairproxy.core.models import EngineId, ModelName, NodeId, Rates, Replica
+from pairproxy.core.values import spell
 
 PROTOCOL = 1  # between nodes: of the state document, of requests, of the announcement and of TLS's ALPN
+
+spell(Replica, context_tokens=int | None, capabilities=frozenset[str] | None, called=str | None)
 
 
 class Withheld(StrEnum):

@@ -101,7 +101,7 @@ class Endings:
         rest = rest_of(waiting.request, running.replica, event.delivered_tokens)
         waiting.go_back()  # where it was taken back from nothing failed
         waiting.failures += 1
-        waiting.excluded.add(running.place)
+        waiting.avoid(running.place)
         if rest is not None and waiting.failures < knows.rules.attempts:
             waiting.request, waiting.waits_from = rest, event.at
             if knows.has_place(waiting, event.at):
@@ -150,7 +150,7 @@ class Endings:
             if isinstance(error, Unreachable) and not others:
                 return knows.pricing.is_known(waiting.request)
             waiting.failures += 1
-            waiting.excluded.add(place)
+            waiting.avoid(place)
         knows.let_go_back(waiting, at)
         if waiting.failures >= knows.rules.attempts or not knows.has_place(waiting, at):
             return False
@@ -174,8 +174,7 @@ class Endings:
     def _move(self, waiting: Waiting, left: Place) -> None:
         """It waits again, for another place; nobody failed."""
         waiting.moves += 1
-        waiting.excluded.add(left)
-        waiting.left.add(left)
+        waiting.avoid(left, is_left=True)
         self._knows.queue.put_back(waiting)
 
     def restarted(self, document: StateDocument) -> list[Command]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from pairproxy.core.documents import EngineReport, NodeCatalogue, StateDocument
 from pairproxy.core.errors import PairproxyError
@@ -17,67 +18,91 @@ from pairproxy.core.models import (
     Usage,
 )
 from pairproxy.core.rules import Rules
-from pairproxy.core.values import value
 
 
-@value(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True, init=False)
 class RequestArrived:
     """A client (``request.origin is None``) or a peer asked."""
 
-    at: float
-    request: Request
+    at: Final[float]
+    request: Final[Request]
+
+    def __init__(self, at: float, request: Request) -> None:
+        self.at, self.request = at, request
 
 
-@value(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True, init=False)
 class RequestAbandoned:
     """The client left.
 
     ``settled``: whether the engine is known to be free of it; if not, an EngineSettled follows.
     """
 
-    at: float
-    request: RequestId
-    settled: bool = True
+    at: Final[float]
+    request: Final[RequestId]
+    settled: Final[bool]
+
+    def __init__(self, at: float, request: RequestId, settled: bool = True) -> None:
+        self.at, self.request, self.settled = at, request, settled
 
 
-@value(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True, init=False)
 class FirstByteReceived:
     """The first body byte of a reply reached us: from here on no other node can answer.
 
     ``is_error``: it is the engine's own error, which says nothing of the prompt's having been read.
     """
 
-    at: float
-    attempt: AttemptId
-    is_error: bool = False
+    at: Final[float]
+    attempt: Final[AttemptId]
+    is_error: Final[bool]
+
+    def __init__(self, at: float, attempt: AttemptId, is_error: bool = False) -> None:
+        self.at, self.attempt, self.is_error = at, attempt, is_error
 
 
-@value(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True, init=False)
 class AttemptFinished:
     """A reply ended: done, error (the engine's own) or truncated. ``settled`` as in RequestAbandoned.
 
     ``is_whole``: its first byte came with its end, and no FirstByteReceived was told; never of a stream.
     """
 
-    at: float
-    attempt: AttemptId
-    outcome: Outcome
-    usage: Usage
-    settled: bool = True
-    is_whole: bool = False
+    at: Final[float]
+    attempt: Final[AttemptId]
+    outcome: Final[Outcome]
+    usage: Final[Usage]
+    settled: Final[bool]
+    is_whole: Final[bool]
+
+    def __init__(
+        self,
+        at: float,
+        attempt: AttemptId,
+        outcome: Outcome,
+        usage: Usage,
+        settled: bool = True,
+        is_whole: bool = False,
+    ) -> None:
+        self.at, self.attempt, self.outcome = at, attempt, outcome
+        self.usage, self.settled, self.is_whole = usage, settled, is_whole
 
 
-@value(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True, init=False)
 class AttemptFailed:
     """An attempt ended before its first body byte. The request may go to another node.
 
     ``settled`` as in RequestAbandoned.
     """
 
-    at: float
-    attempt: AttemptId
-    error: PairproxyError
-    settled: bool = True
+    at: Final[float]
+    attempt: Final[AttemptId]
+    error: Final[PairproxyError]
+    settled: Final[bool]
+
+    def __init__(self, at: float, attempt: AttemptId, error: PairproxyError, settled: bool = True) -> None:
+        self.at, self.attempt, self.error = at, attempt, error
+        self.settled = settled
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def _log_normal(logs: list[float]) -> tuple[float, float]:
     """Mean and standard deviation of the logarithm, with the prior as TAIL_WEIGHT replies more."""
     weight = TAIL_WEIGHT + len(logs)
     middle = (TAIL_WEIGHT * math.log(PRIOR_TOKENS) + sum(logs)) / weight
-    spread_2 = (TAIL_WEIGHT * PRIOR_SPREAD**2 + sum((one - middle) ** 2 for one in logs)) / weight
+    spread_2 = (TAIL_WEIGHT * PRIOR_SPREAD**2 + sum([(one - middle) ** 2 for one in logs])) / weight
     return middle, math.sqrt(spread_2)
 
 

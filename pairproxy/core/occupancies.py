@@ -157,7 +157,7 @@ class SlotTable:
             return Occupancy.of_sorted(place, slots, beta, ends, reading)
         self._many.pop(place, None)
         if not count and not frees_in_s and not kept_s:
-            return Occupancy(place, slots, beta, 0)
+            return Occupancy(place, slots, beta)
         age_s = 0.0 if heard_at is None else at - heard_at
         left = [self._left(one, at) for one in self._running.at_place(place)]
         works = [left_s for _, left_s in left]

@@ -8,7 +8,6 @@ the engine; what every request there has advanced by is one number, and adding a
 
 from bisect import bisect_right, insort
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from pairproxy.core.documents import ReplicaState
 from pairproxy.core.models import Candidate, Place
@@ -16,18 +15,26 @@ from pairproxy.core.models import Candidate, Place
 MIN_REMAINING_S = 0.05  # a request that outlived its prediction still holds its slot
 
 
-@dataclass(slots=True)
 class Occupancy:
     """One engine from the moment on at which it has a free slot (``wait_s`` from now)."""
 
-    place: Place
-    slots: int
-    beta: float
-    in_flight: int
-    wait_s: float = 0.0
-    _ends: list[float] = field(default_factory=list)  # of what runs then: seconds alone, from now on, sorted
-    _advanced: float = 0.0  # seconds alone by which each has advanced when the slot is free
-    _reading: list[float] = field(default_factory=list)  # seconds of reading left now, of what reads; sorted
+    def __init__(
+        self,
+        place: Place,
+        slots: int,
+        beta: float,
+        ends: list[float] | None = None,
+        reading: list[float] | None = None,
+    ) -> None:
+        """Of an engine where nothing runs; else as of_sorted says."""
+        self.place = place
+        self.slots = slots
+        self.beta = beta
+        self.in_flight = 0 if ends is None else len(ends)
+        self.wait_s = 0.0
+        self._ends = [] if ends is None else ends  # of what runs then: seconds alone, from now on, sorted
+        self._advanced = 0.0  # seconds alone by which each has advanced when the slot is free
+        self._reading = [] if reading is None else reading  # seconds of it left now, of what reads; sorted
 
     @classmethod
     def of(
@@ -45,7 +52,7 @@ class Occupancy:
         cls, place: Place, slots: int, beta: float, ends: list[float], reading: list[float]
     ) -> "Occupancy":
         """The same of what is sorted already, and no shorter than MIN_REMAINING_S. It keeps the lists."""
-        made = cls(place, slots, beta, len(ends), 0.0, ends, 0.0, reading)
+        made = cls(place, slots, beta, ends, reading)
         made._go_on()
         return made
 

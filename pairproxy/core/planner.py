@@ -2,7 +2,9 @@
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
+from typing import Final
 
 from pairproxy.core.asking import Asking
 from pairproxy.core.chain_homes import ChainHomes
@@ -14,16 +16,18 @@ from pairproxy.core.policies import BY_FINISH, POLICIES, Asked
 from pairproxy.core.pricing import Pricing
 from pairproxy.core.queue import Waiting
 from pairproxy.core.rules import Rules
-from pairproxy.core.values import value
 
 
-@value(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True, init=False)
 class Placed:
     """A request that goes to ``pick`` now."""
 
-    waiting: Waiting
-    pick: Candidate
-    decision: Decision
+    waiting: Final[Waiting]
+    pick: Final[Candidate]
+    decision: Final[Decision]
+
+    def __init__(self, waiting: Waiting, pick: Candidate, decision: Decision) -> None:
+        self.waiting, self.pick, self.decision = waiting, pick, decision
 
 
 MOST_USED = 1024  # places of which it is remembered when they were picked last; a cluster has tens

@@ -7,19 +7,20 @@ own work. They have our queue all the same: they choose among free places, and w
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass
 from hashlib import blake2b
 from random import Random
+from typing import Final
 
 from pairproxy.core.models import BLOCK_TOKENS, Candidate, NodeId, Place, Request
 from pairproxy.core.rules import CONCURRENCY_THRESHOLD, PREFIX_LENGTH
-from pairproxy.core.values import value
 
 CHARACTERS_A_TOKEN = 4  # as the blocks of Request.prefix are cut: 256 bytes are about 64 tokens
 BLOCK_CHARACTERS = BLOCK_TOKENS * CHARACTERS_A_TOKEN
+NEVER_USED: Mapping[Place, int] = {}
 
 
-@value(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True, init=False)
 class Asked:
     """What a policy may look at beside the candidates.
 
@@ -27,12 +28,25 @@ class Asked:
     ``prefix_length`` is in characters, ``concurrency_threshold`` in requests in flight at one node.
     """
 
-    request: Request
-    random: Random
-    turn: int = 0
-    used: Mapping[Place, int] = field(default_factory=dict)
-    prefix_length: int = PREFIX_LENGTH
-    concurrency_threshold: int = CONCURRENCY_THRESHOLD
+    request: Final[Request]
+    random: Final[Random]
+    turn: Final[int]
+    used: Final[Mapping[Place, int]]
+    prefix_length: Final[int]
+    concurrency_threshold: Final[int]
+
+    def __init__(
+        self,
+        request: Request,
+        random: Random,
+        turn: int = 0,
+        used: Mapping[Place, int] = NEVER_USED,
+        prefix_length: int = PREFIX_LENGTH,
+        concurrency_threshold: int = CONCURRENCY_THRESHOLD,
+    ) -> None:
+        self.request, self.random, self.turn = request, random, turn
+        self.used, self.prefix_length = used, prefix_length
+        self.concurrency_threshold = concurrency_threshold
 
 
 Policy = Callable[[Sequence[Candidate], Asked], tuple[Candidate, str]]

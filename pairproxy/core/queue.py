@@ -15,8 +15,8 @@ In the order of the rules:
 import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace
+from typing import Final
 
 from pairproxy.core.errors import PairproxyError, Unreachable
 from pairproxy.core.models import Place, Request, RequestId
@@ -27,6 +27,7 @@ PASSED_S = 10.0  # how long later requests of others may pass a client's first o
 AT_ONCE_S = 2.0  # after the first of them: a program that fans out has done so by then
 READ_AS_ONE = 20.0  # tokens that engines read in the time of writing one: 10 to 50 are usual
 LONGER = 2.0  # times as many tokens: told lengths are limits, and what differs by less says nothing
+NO_PLACES: Final[frozenset[Place]] = frozenset()
 MOST_CLIENTS = 1024  # that do not wait now, whose turn is remembered while others wait; the oldest goes first
 
 Client = tuple[str, str | None]
@@ -35,24 +36,24 @@ Expected = Callable[[Request], float]
 """How many tokens the reply to a request is expected to have."""
 
 
-@dataclass(slots=True)
 class Waiting:
     """A request that is not over, in the queue or out on an attempt."""
 
-    request: Request
-    arrived_at: float
-    attempts: int = 0  # dispatched so far
-    failures: int = 0  # of these, the ones that count against its tries
-    excluded: set[Place] = field(default_factory=set)
-    last_error: PairproxyError | None = None
-    is_announced: bool = False  # whether Enqueue was said
-    nowhere_since: float | None = None  # since when no place can have it
-    troubled_since: float | None = None  # since when every place that has it is full, or does not answer
-    moves: int = 0  # how often it was taken back to be done elsewhere (core.rescue)
-    left: set[Place] = field(default_factory=set)  # of the excluded, those it was taken back from
-    output: float = 0.0  # tokens of the reply, as expected when it arrived
-    waits_from: float = -math.inf  # when it came back to wait, if its patience began anew with that
-    came_with: float = 0.0  # when the first arrived of those it came at once with
+    def __init__(self, request: Request, arrived_at: float, excluded: frozenset[Place] = NO_PLACES) -> None:
+        self.request = request
+        self.arrived_at = arrived_at
+        self.attempts = 0  # dispatched so far
+        self.failures = 0  # of these, the ones that count against its tries
+        self.excluded = excluded
+        self.last_error: PairproxyError | None = None
+        self.is_announced = False  # whether Enqueue was said
+        self.nowhere_since: float | None = None  # since when no place can have it
+        self.troubled_since: float | None = None  # since when every place that has it is full, or is silent
+        self.moves = 0  # how often it was taken back to be done elsewhere (core.rescue)
+        self.left: frozenset[Place] = NO_PLACES  # of the excluded, those it was taken back from
+        self.output = 0.0  # tokens of the reply, as expected when it arrived
+        self.waits_from = -math.inf  # when it came back to wait, if its patience began anew with that
+        self.came_with = 0.0  # when the first arrived of those it came at once with
 
     @property
     def work(self) -> float:
@@ -66,17 +67,22 @@ class Waiting:
 
     def go_back(self) -> None:
         """Let it go anywhere again where it did not fail."""
-        self.excluded -= self.left
-        self.left.clear()
+        self.excluded, self.left = self.excluded - self.left, NO_PLACES
+
+    def avoid(self, place: Place, *, is_left: bool = False) -> None:
+        """Let it go there no more; ``is_left``: as it was taken back from there."""
+        self.excluded |= {place}
+        if is_left:
+            self.left |= {place}
 
 
-@dataclass(slots=True)
 class _Turn:
     """Where a client stands."""
 
-    sent: float  # work of its requests that were sent; it began to wait with the least of the others
-    group_at: float = -math.inf  # when the latest of its requests that came at once began to come
-    passed_at: float = math.inf  # since when others pass its first request
+    def __init__(self, sent: float) -> None:
+        self.sent = sent  # work of its requests that were sent; it began to wait with the least of the others
+        self.group_at = -math.inf  # when the latest of its requests that came at once began to come
+        self.passed_at = math.inf  # since when others pass its first request
 
 
 class RequestQueue:

@@ -213,7 +213,7 @@ class Rescue:
         """Seconds that a place would have needed for what others have done of its burst."""
         rates = self._knows.pricing.rates(one.place, request.model)
         done = [tokens for place, tokens in burst.done.items() if place != one.place]
-        return sum(prompts / rates.prefill + replies / rates.decode for prompts, replies in done)
+        return sum([prompts / rates.prefill + replies / rates.decode for prompts, replies in done])
 
     def _is_worth(self, move: Move) -> bool:
         """Whether it is due, or saves enough, and not too much was for nothing already."""

@@ -1,7 +1,6 @@
 """What runs now: every attempt of this origin, and every request that runs on an engine of this node."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from pairproxy.core.company import Clock, Company, User, Users
 from pairproxy.core.lengths import Lengths
@@ -14,47 +13,47 @@ LATE_TIMES = 3.0  # one reply in twenty is three times as long as the mean (log-
 MOST_USED = 1024  # places where nothing runs that are remembered; a cluster has tens
 
 
-@dataclass(slots=True, eq=False)
 class Running:
     """One attempt that holds a slot, until its engine is known to be free of it."""
 
-    attempt: AttemptId
-    request: Request
-    place: Place
-    rates: Rates
-    dispatched_at: float
-    expected_s: float  # service, as predicted at dispatch
-    begins_s: float = 0.0  # until its first byte, as predicted at dispatch
-    first_byte_at: float | None = None
-    was_cold: bool = False  # whether its model had to be loaded first
-    is_settling: bool = False  # over for its client, but the engine may still be at it
-    read_s: float | None = None  # of reading alone, as predicted, without what its place held
-    replica: Replica | None = None  # what writes its reply
-    held_blocks: int = 0  # of its prompt, by the index of the engine when it was sent (of this node's only)
-    sent_with: int = 0  # the number of the event that led to it
-    company: Company | None = None  # while it holds its slot
-    sent_mark: Sequence[float] = ()  # of the seconds of its company, when it was sent
-    begun_mark: Sequence[float] = ()  # the same at its first byte
-    read_mark: float = 0.0  # of those of reading, when it was sent
-    has_read_s: float = 0.0  # reading_s, from its first byte on
+    def __init__(
+        self, attempt: AttemptId, request: Request, place: Place, rates: Rates, at: float, expected_s: float
+    ) -> None:
+        self.attempt, self.request, self.place, self.rates = attempt, request, place, rates
+        self.dispatched_at = at
+        self.expected_s = expected_s  # service, as predicted at dispatch
+        self.begins_s = 0.0  # until its first byte, as predicted at dispatch
+        self.first_byte_at: float | None = None
+        self.was_cold = False  # whether its model had to be loaded first
+        self.is_settling = False  # over for its client, but the engine may still be at it
+        self.read_s: float | None = None  # of reading alone, as predicted, without what its place held
+        self.replica: Replica | None = None  # what writes its reply
+        self.held_blocks = 0  # of its prompt, by the index of the engine when it was sent (this node's only)
+        self.sent_with = 0  # the number of the event that led to it
+        self.there: There | None = None  # while it holds its slot
+        self.before: Running | None = None  # an earlier attempt of its request that holds one, too
+        self.sent_mark: Sequence[float] = ()  # of the seconds of its company, when it was sent
+        self.begun_mark: Sequence[float] = ()  # the same at its first byte
+        self.read_mark = 0.0  # of those of reading, when it was sent
+        self.has_read_s = 0.0  # reading_s, from its first byte on
 
     @property
     def reading_s(self) -> float:
         """Seconds before the first byte, divided by how many read their prompts at once."""
-        if self.company is None or self.first_byte_at is not None:
+        if self.there is None or self.first_byte_at is not None:
             return self.has_read_s
-        return self.company.reading_since(self.read_mark)
+        return self.there.company.reading_since(self.read_mark)
 
     @property
     def company_s(self) -> dict[int, float]:
         """Seconds since the first byte, by how many ran."""
-        has_begun = self.first_byte_at is not None
-        return self.company.seconds_since(self.begun_mark) if self.company and has_begun else {}
+        there = None if self.first_byte_at is None else self.there
+        return {} if there is None else there.company.seconds_since(self.begun_mark)
 
     @property
     def all_s(self) -> dict[int, float]:
         """Seconds since it was sent, by how many ran."""
-        return {} if self.company is None else self.company.seconds_since(self.sent_mark)
+        return {} if self.there is None else self.there.company.seconds_since(self.sent_mark)
 
     def remaining_s(self, at: float) -> float:
         """Expected seconds until the slot is free; zero and below when it should be already.
@@ -135,9 +134,8 @@ class Running:
             return company_s
         if self.was_cold:
             return {}
-        reading_s = usage.prefill_s
-        if reading_s is None:
-            reading_s = self.request.prompt_tokens / self.rates.prefill
+        told_s = usage.prefill_s
+        reading_s = self.request.prompt_tokens / self.rates.prefill if told_s is None else told_s
         part = 1.0 - min(reading_s / total_s, 0.5)
         return {company: seconds * part for company, seconds in company_s.items()}
 
@@ -145,14 +143,13 @@ class Running:
 Listener = Callable[[Running], None]
 
 
-@dataclass(slots=True)
-class _There:
-    """What holds slots of one place."""
+class There:
+    """What holds slots of one place; in dicts, as in the order in which it was sent."""
 
-    company: Company
-    users: Users
-    members: dict[AttemptId, Running] = field(default_factory=dict)
-    silent: dict[AttemptId, Running] = field(default_factory=dict)  # streams of own clients, to begin yet
+    def __init__(self, clock: Clock) -> None:
+        self.company, self.users = Company(clock), Users(clock)
+        self.members: dict[Running, None] = {}
+        self.silent: dict[Running, None] = {}  # streams of own clients, to begin yet
 
 
 class RunningTable:
@@ -160,9 +157,9 @@ class RunningTable:
 
     def __init__(self) -> None:
         self._running: dict[AttemptId, Running] = {}
-        self._there: dict[Place, _There] = {}  # where any runs or ran
-        self._requests: dict[RequestId, list[Running]] = {}
-        self._to_begin: dict[AttemptId, Running] = {}  # for own clients
+        self._there: dict[Place, There] = {}  # where any runs or ran
+        self._latest: dict[RequestId, Running] = {}  # of each request
+        self._to_begin: dict[Running, None] = {}  # for own clients
         self._clock = Clock()
         self.pending = Pending()
         self._tell_sent: list[Listener] = []
@@ -187,11 +184,14 @@ class RunningTable:
 
     def has_request(self, request: RequestId) -> bool:
         """Whether any attempt of a request holds a slot, also one that only settles."""
-        return request in self._requests
+        return request in self._latest
 
     def of_request(self, request: RequestId) -> Running | None:
         """The attempt that serves a request now; a settling one no longer does."""
-        return next((one for one in self._requests.get(request, ()) if not one.is_settling), None)
+        one = self._latest.get(request)
+        while one is not None and one.is_settling:
+            one = one.before
+        return one
 
     def count(self, place: Place) -> int:
         """How many hold a slot of a place."""
@@ -199,7 +199,7 @@ class RunningTable:
 
     def at_place(self, place: Place) -> list[Running]:
         """What holds a slot of a place."""
-        return [*there.members.values()] if (there := self._there.get(place)) is not None else []
+        return [*there.members] if (there := self._there.get(place)) is not None else []
 
     def at_node(self, node: NodeId) -> list[Running]:
         """What holds a slot of a node."""
@@ -207,84 +207,93 @@ class RunningTable:
 
     def to_begin(self) -> Iterable[Running]:
         """Attempts for own clients whose first byte is to come; the oldest first."""
-        return self._to_begin.values()
+        return self._to_begin
 
     def silent(self) -> Iterator[Iterable[Running]]:
         """Streams of own clients that are to begin yet, of each place where any are; the oldest first."""
-        return (there.silent.values() for there in self._there.values() if there.silent)
+        return (there.silent for there in self._there.values() if there.silent)
 
     def users(self, place: Place, at: float, within_s: float) -> set[User]:
         """Who holds a slot of a place, or did ``within_s`` before ``at``; None: this node's own clients."""
-        there = self._there.get(place)
-        return set() if there is None else there.users.recent(at, within_s)
+        return set() if (there := self._there.get(place)) is None else there.users.recent(at, within_s)
 
     def has_guests(self, place: Place) -> bool:
         """Whether another node has a slot of a place, or had one, as far as that is remembered."""
-        there = self._there.get(place)
-        return there is not None and there.users.has_others
+        return (there := self._there.get(place)) is not None and there.users.has_others
 
     def add(self, running: Running) -> None:
         """An attempt takes its slot."""
-        attempt, place, request = running.attempt, running.place, running.request
-        self._running[attempt] = running
-        self._requests.setdefault(request.id, []).append(running)
-        there = self._there.get(place) or self._first_at(place)
-        running.company, running.sent_with = there.company, self._clock.events
+        place, request = running.place, running.request
+        self._running[running.attempt] = running
+        running.before = self._latest.get(request.id)
+        self._latest[request.id] = running
+        there = running.there = self._there.get(place) or self._first_at(place)
+        running.sent_with = self._clock.events
         running.sent_mark, running.read_mark = there.company.join()
-        there.members[attempt] = running
+        there.members[running] = None
         there.users.join(request.origin)
         if request.origin is None:
-            self._to_begin[attempt] = running
+            self._to_begin[running] = None
             if request.is_streaming:
-                there.silent[attempt] = running
-        self.pending.add(place, request.model, request.prefix)
+                there.silent[running] = None
+        if request.prefix:
+            self.pending.add(place, request.model, request.prefix)
         for sent in self._tell_sent:
             sent(running)
 
-    def _first_at(self, place: Place) -> _There:
+    def _first_at(self, place: Place) -> There:
         if len(self._there) >= MOST_USED:
             self._there = {place: there for place, there in self._there.items() if there.members}
-        there = self._there[place] = _There(Company(self._clock), Users(self._clock))
+        there = self._there[place] = There(self._clock)
         return there
 
     def begin(self, running: Running, at: float) -> None:
         """The first byte of a reply is here."""
-        if running.company is not None and running.first_byte_at is None:
-            running.begun_mark, running.has_read_s = running.company.begin(running.read_mark)
-            self._is_heard(running)
+        there = running.there
+        if there is not None and running.first_byte_at is None:
+            running.begun_mark, running.has_read_s = there.company.begin(running.read_mark)
+            self._is_heard(running, there)
         running.first_byte_at = at
 
     def settle(self, running: Running) -> None:
         """It is over for its client, but holds its slot: its engine may still be at it."""
         running.is_settling = True
-        self._is_heard(running)
+        if running.there is not None:
+            self._is_heard(running, running.there)
 
     def remove(self, attempt: AttemptId) -> None:
         """An attempt gives back its slot, if it has one; its times are known no more."""
         running = self._running.pop(attempt, None)
-        if running is None:
+        if running is None or running.there is None:
             return
-        place, request, there = running.place, running.request, self._there[running.place]
-        if len(others := self._requests[request.id]) > 1:
-            others.remove(running)
+        there, request, running.there = running.there, running.request, None
+        before, later = running.before, self._latest[request.id]
+        if later is not running:
+            while later.before is not None and later.before is not running:
+                later = later.before
+            later.before = before
+        elif before is not None:
+            self._latest[request.id] = before
         else:
-            del self._requests[request.id]
-        there.company.leave(is_reader=running.first_byte_at is None)
-        running.company = None
-        del there.members[attempt]
-        self._is_heard(running)
+            del self._latest[request.id]
+        is_reader = running.first_byte_at is None
+        there.company.leave(is_reader=is_reader)
+        del there.members[running]
+        if is_reader:
+            self._is_heard(running, there)
         there.users.leave(request.origin, running.sent_with)
-        self.pending.remove(place, request.model, request.prefix)
+        if request.prefix:
+            self.pending.remove(running.place, request.model, request.prefix)
         for ended in self._tell_ended:
             ended(running)
 
-    def _is_heard(self, running: Running) -> None:
+    def _is_heard(self, running: Running, there: There) -> None:
         """It is waited for no more."""
-        self._to_begin.pop(running.attempt, None)
-        self._there[running.place].silent.pop(running.attempt, None)
+        if running in self._to_begin:
+            del self._to_begin[running]
+        if running in there.silent:
+            del there.silent[running]
 
     def count_time(self, at: float) -> None:
         """It is now ``at``; call it before any change. What ran is credited when that changes."""
-        clock = self._clock
-        clock.before, clock.at = clock.at, at
-        clock.events += 1
+        self._clock.go_on(at)

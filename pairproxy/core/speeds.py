@@ -9,6 +9,7 @@ from pairproxy.core.documents import EngineReport
 from pairproxy.core.models import EngineId, ModelName, Rates, Usage
 from pairproxy.core.prefill_rate import LEARNING_WEIGHT, PLAUSIBLE_TIMES, PrefillRate, Rate
 from pairproxy.core.timing import Timing
+from pairproxy.core.values import spell
 
 FULL_PREFILL_TOKENS = 256  # fewer are dominated by fixed costs and count for less
 MIN_DECODE_TOKENS = 8  # fewer say more about the clock than about the engine
@@ -66,6 +67,9 @@ class SpeedFacts:
         """Whether a daemon can have written it."""
         parts = (self.prefill, self.decode, self.load)
         return all(part is None or part.is_possible for part in parts)
+
+
+spell(SpeedFacts, prefill=RateFacts | None, decode=CurveFacts | None, load=RateFacts | None)
 
 
 @dataclass(slots=True)

@@ -42,7 +42,8 @@ def containers(of: object, name: str, seen: set[int]) -> Iterator[tuple[str, int
         for one in list(inner)[:50]:  # type: ignore[call-overload]
             yield from containers(one, f"{name}[]", seen)
     elif type(of).__module__.startswith("pairproxy") and not isinstance(of, Rules):
-        slots = [slot for kind in type(of).__mro__ for slot in getattr(kind, "__slots__", ())]
+        listed = ("__slots__", "__mypyc_attrs__")  # the latter where the class is compiled
+        slots = [slot for kind in type(of).__mro__ for name in listed for slot in getattr(kind, name, ())]
         for attribute in [*getattr(of, "__dict__", {}), *slots]:
             if attribute != "__weakref__" and hasattr(of, attribute):
                 yield from containers(getattr(of, attribute), f"{name}.{attribute}", seen)

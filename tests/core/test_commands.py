@@ -3,7 +3,8 @@ from typing import get_args
 
 import pytest
 
-from pairproxy.core.commands import Command, Enqueue
+from pairproxy.core.commands import Command, Refuse
+from pairproxy.core.errors import NodeGone
 from pairproxy.core.models import RequestId
 
 
@@ -12,4 +13,4 @@ def test_every_command_says_whom_it_is_about() -> None:
     for kind in get_args(Command):
         assert next(iter(dataclasses.fields(kind))).name in {"request", "attempt"}
     with pytest.raises(dataclasses.FrozenInstanceError):
-        Enqueue(RequestId("r"), 0).ahead = 1  # type: ignore[misc]
+        Refuse(RequestId("r"), NodeGone("x")).request = RequestId("s")  # type: ignore[misc]

@@ -56,6 +56,6 @@ def test_the_queue_is_asked_about_in_one_go(requests: list[Request], excluded: t
     knowledge = Knowledge(A, Rules())
     knowledge.nodes.report(document(B, context_tokens=2048), 0.0)
     knowledge.nodes.report(document(C, context_tokens=4096, kind="ollama"), 0.0)
-    waiting = [Waiting(request, 0.0, excluded=set(excluded)) for request in requests]
+    waiting = [Waiting(request, 0.0, excluded=frozenset(excluded)) for request in requests]
     finder = knowledge.place_finder(1.0)
     assert [finder(one) for one in waiting] == [knowledge.has_place(one, 1.0) for one in waiting]

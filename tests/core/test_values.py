@@ -1,24 +1,25 @@
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from pairproxy.core.values import value
+import msgspec
 
-
-@value(frozen=True, slots=True)
-class _Point:
-    x: int
-    y: int = 0
+from pairproxy.core.decode_curve import BENDS, CurveFacts
+from pairproxy.core.speeds import RateFacts, SpeedFacts
+from pairproxy.core.values import spell
 
 
 @dataclass(frozen=True, slots=True)
-class _Frozen:
-    x: int
-    y: int = 0
+class _Line:
+    points: object  # as good as what a compiled class has
 
 
-def test_a_value_is_what_a_frozen_dataclass_is() -> None:
-    """Equal by what it holds, fit for sets, and replaced as a whole."""
-    assert _Point(1) == _Point(1, 0) != _Point(1, 1)
-    assert hash(_Point(1)) == hash(_Frozen(1))
-    assert {_Point(1), _Point(1), _Point(2)} == {_Point(2), _Point(1)}
-    assert replace(_Point(1), y=3) == _Point(1, 3)
-    assert repr(_Point(1)) == "_Point(x=1, y=0)"
+def test_what_is_read_is_what_the_class_says() -> None:
+    """Of the fields that were spelled out."""
+    spell(_Line, points=tuple[float, ...])
+    assert msgspec.json.decode(b'{"points":[1,2.5]}', type=_Line) == _Line((1.0, 2.5))
+
+
+def test_what_was_learned_of_a_speed_survives_a_file() -> None:
+    """With its curve, and with what was never measured."""
+    numbers = (1.5,) * len(BENDS)
+    facts = SpeedFacts(RateFacts(2.0, True, 3.0), CurveFacts(numbers, numbers, numbers, 4))
+    assert msgspec.json.decode(msgspec.json.encode(facts), type=SpeedFacts) == facts
