@@ -15,7 +15,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
@@ -24,6 +23,7 @@ from prometheus_client.process_collector import ProcessCollector
 from pairproxy.api.schema import NodeStatus, Status
 from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.models import NodeId
+from pairproxy.responses import Asked, Response, StreamResponse
 from pairproxy.security.identity import short_id
 from pairproxy.totals import BUCKETS, Histogram, Totals, label
 
@@ -56,13 +56,13 @@ class Metrics:
         self._run: RunReport | None = None
         self._reckoning: asyncio.Future[RunReport | None] | None = None
 
-    async def page(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def page(self, request: Asked) -> StreamResponse:
         """GET /metrics."""
         await self._reckon()
         families = _families(self._now(), self._run, self._totals, self._spans())
         text, kind = await asyncio.to_thread(_written, families, request.headers.get("Accept", ""))
         fields = {"Content-Type": kind, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-        return web.Response(body=text, headers=fields)
+        return Response(body=text, headers=fields)
 
     async def _reckon(self) -> None:
         """Learn of the last run; what takes long goes on beside, once, and is told at a later scrape."""

@@ -17,8 +17,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aiohttp import web
-
 from pairproxy.admin.holdings import look
 from pairproxy.admin.live import IDLE_S, Live
 from pairproxy.admin.matrix import lay_out
@@ -45,6 +43,7 @@ from pairproxy.peers.book import PeerBook
 from pairproxy.peers.restarting import restarting
 from pairproxy.proxy.gate import Gate
 from pairproxy.request_log import RequestLog
+from pairproxy.responses import Asked, StreamResponse
 from pairproxy.totals import Totals
 from pairproxy.tracing import Tracing
 from pairproxy.web.serving import page_handlers
@@ -148,11 +147,11 @@ class Observing:
             "/advice": self._advice,
         }
 
-    async def _config(self, _: web.BaseRequest) -> web.StreamResponse:
+    async def _config(self, _: Asked) -> StreamResponse:
         """GET /config."""
         return answer(SettingsInForce(self._scheduler.own, flat(self._settings)))
 
-    async def _scrape(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _scrape(self, request: Asked) -> StreamResponse:
         """GET /metrics. Its library, 1 MB, is imported when somebody asks: most daemons are never scraped."""
         if self._metrics is None:
             metrics = await asyncio.to_thread(import_module, "pairproxy.metrics")
@@ -161,7 +160,7 @@ class Observing:
             self._metrics = self._metrics or made
         return await self._metrics.page(request)
 
-    async def _advice(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _advice(self, request: Asked) -> StreamResponse:
         """GET /advice. What it takes to advise is imported when somebody asks: it takes 0.1 s."""
         if self._advising is None:
             advising = await asyncio.to_thread(import_module, "pairproxy.admin.advising")

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiohttp.test_utils import make_mocked_request
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open_metrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
@@ -22,6 +21,7 @@ from pairproxy.metrics import PATIENCE_S, Metrics, expose
 from pairproxy.totals import Totals
 from tests.api.test_schema import ENGINE, NODE, REPORT, STATUS
 from tests.core.accounting.conversation import A, B, Told, refuse, served
+from tests.support.asked import Question
 from tests.support.fake_engine import eventually
 from tests.support.running import run_async
 
@@ -246,7 +246,7 @@ def held_up() -> tuple[threading.Event, list[int], Callable[[], Callable[[], Run
 
 async def scraped(metrics: Metrics) -> str:
     """The body of GET /metrics."""
-    response = await metrics.page(make_mocked_request("GET", "/metrics"))
+    response = await metrics.page(Question("/metrics"))
     body: Any = getattr(response, "body", b"")
     return bytes(body).decode()
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
-from aiohttp import web
 
 from pairproxy.admin.moment import Engines, caches_of, engines_of
 from pairproxy.admin.server import answer
@@ -29,6 +28,7 @@ from pairproxy.core.models import ModelName, NodeId, Outcome, Rates
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.hardware import memory
 from pairproxy.peers.book import PeerBook
+from pairproxy.responses import Asked, StreamResponse
 
 MOST_S = 15.0  # after that no other trial is begun: a person waits, and clients give up after 30 s
 FEWEST_REQUESTS = 3  # of a run that says something of a workload; a smaller one counts if there is no other
@@ -77,7 +77,7 @@ class Advising:
         self._kept: _Kept | None = None
         self._one_at_a_time = asyncio.Lock()
 
-    async def page(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def page(self, request: Asked) -> StreamResponse:
         """GET /advice[?run=NAME]; one at a time. Raises NotRemembered."""
         async with self._one_at_a_time:
             make = self.advice(request.query.get("run"))

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
-from aiohttp import web
 
 from pairproxy.api.schema import Status
 from pairproxy.core.commands import Command
@@ -27,6 +26,7 @@ from pairproxy.core.errors import QueueFull
 from pairproxy.core.events import CatalogueReported, DrainEnded, Event, NodeReported, TimePassed
 from pairproxy.core.models import NodeId
 from pairproxy.peers.restarting import where
+from pairproxy.responses import Asked, StreamResponse
 
 MOST_WATCHERS = 16  # pages and commands of one person; each costs a write for each status
 LEAST_S = 0.5  # between two statuses: an eye follows two a second, and each costs milliseconds
@@ -169,14 +169,14 @@ class Live:
             for maker in self._makers:
                 maker.stop()
 
-    async def events(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def events(self, request: Asked) -> StreamResponse:
         """Answer GET /events until the client leaves or the daemon stops. Raises QueueFull."""
         if len(self._watchers) >= MOST_WATCHERS:
             raise QueueFull(
                 f"{MOST_WATCHERS} pages and commands watch this daemon already. Close one of them.",
                 retry_after_s=5,
             )
-        response = web.StreamResponse(
+        response = StreamResponse(
             headers={
                 "Content-Type": "text/event-stream",
                 "Cache-Control": "no-store",
@@ -279,7 +279,7 @@ async def _news(watcher: _Watcher) -> None:
         return
 
 
-async def _write(response: web.StreamResponse, request: web.BaseRequest, data: bytes) -> None:
+async def _write(response: StreamResponse, request: Asked, data: bytes) -> None:
     """Raises ConnectionError when the client takes nothing for STALL_S."""
     try:
         async with asyncio.timeout(STALL_S):

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable
 
 import msgspec
-from aiohttp import web
 
 from pairproxy.admin.server import Page, answer
+from pairproxy.responses import Asked, StreamResponse
 
 
 def reckoned(look: Callable[[], Callable[[], object]]) -> Page:
@@ -16,7 +16,7 @@ def reckoned(look: Callable[[], Callable[[], object]]) -> Page:
     """
     one_at_a_time = asyncio.Lock()
 
-    async def page(_: web.BaseRequest) -> web.StreamResponse:
+    async def page(_: Asked) -> StreamResponse:
         async with one_at_a_time:
             make = look()
             body = await asyncio.to_thread(lambda: msgspec.json.encode(make()))
@@ -37,7 +37,7 @@ def kept(make: Callable[[], bytes]) -> Page:
     one_at_a_time = asyncio.Lock()
     body = b""
 
-    async def page(_: web.BaseRequest) -> web.StreamResponse:
+    async def page(_: Asked) -> StreamResponse:
         nonlocal body
         async with one_at_a_time:
             if not body:

@@ -5,13 +5,13 @@ import math
 from collections.abc import Awaitable, Callable
 
 import msgspec
-from aiohttp import web
 
 from pairproxy.admin.server import Page, answer
 from pairproxy.api.runs import Runs, RunSummary
 from pairproxy.core.accounting.report import RunReport
 from pairproxy.core.errors import BadRequest
 from pairproxy.history.keeping import told_by
+from pairproxy.responses import Asked, StreamResponse
 
 LIMIT = 100  # runs, if nobody asks for more: some screens
 MOST = 20_000  # runs in one answer; about 400 bytes each, and clients take 16 MB
@@ -30,7 +30,7 @@ def runs_page(look: Look, kept: Callable[[], tuple[RunReport, ...]] = lambda: ()
 
     one_at_a_time = asyncio.Lock()
 
-    async def page(request: web.BaseRequest) -> web.StreamResponse:
+    async def page(request: Asked) -> StreamResponse:
         since_unix = _number(request, "since", 0.0)
         limit = int(_number(request, "limit", LIMIT))
         async with one_at_a_time:
@@ -57,7 +57,7 @@ def _told(summary: RunSummary, reports: tuple[RunReport, ...]) -> RunSummary:
     return summary
 
 
-def _number(request: web.BaseRequest, name: str, default: float) -> float:
+def _number(request: Asked, name: str, default: float) -> float:
     text = request.query.get(name)
     if text is None:
         return default

@@ -11,18 +11,18 @@ from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 import msgspec
-from aiohttp import web
 
 from pairproxy.admin.live import STALL_S
 from pairproxy.api.schema import Explanation, Report, Status
 from pairproxy.config import Limits
 from pairproxy.core.errors import BodyTooLarge, NotRemembered, PairproxyError
 from pairproxy.descriptors import LOOKING
-from pairproxy.proxy.aiohttp_request import ours
 from pairproxy.proxy.body import read_body
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.lines import tell_lines
+from pairproxy.proxy.request import HttpRequest
 from pairproxy.proxy.server import PagePort
+from pairproxy.responses import Asked, Response, StreamResponse
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ Change = Callable[[bytes], Awaitable[object]]
 """Does what a POST asks for: takes its body, returns the answer, or a proxy.lines.Telling for one in lines.
 
 Raises PairproxyError."""
-Page = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+Page = Callable[[Asked], Awaitable[StreamResponse]]
 """Answers GET and HEAD of a path of its own. Raises PairproxyError."""
 CONNECTIONS = 64  # at work at once, of all who look: sixteen watch, and a page asks for six things at a time
 REST = 1.0  # times as long as a report took no other is begun: half of the interpreter is for replies
@@ -93,16 +93,16 @@ class AdminPort(PagePort):
         self._one_status, self._one_report = asyncio.Lock(), asyncio.Lock()
         self._rests_until = 0.0  # of the loop's clock
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _answer(self, request: HttpRequest) -> StreamResponse:
         response = await self._answered(request)
-        if isinstance(response, web.Response):  # a stream looks after itself
+        if isinstance(response, Response):  # a stream looks after itself
             await _send(response, request)
         return response
 
-    async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _answered(self, request: HttpRequest) -> StreamResponse:
         fields = request.headers
         try:
-            self.refuse_a_crowd(ours(request))
+            self.refuse_a_crowd(request)
         except PairproxyError as error:
             refused = answer({"error": error.sentence}, error.status)
             refused.force_close()
@@ -121,7 +121,7 @@ class AdminPort(PagePort):
         except PairproxyError as error:
             return answer({"error": error.sentence}, error.status)
 
-    async def _change(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _change(self, request: HttpRequest) -> StreamResponse:
         shown = request.headers.getall("Authorization", [])
         is_known = len(shown) == 1 and hmac.compare_digest(
             shown[0].encode(errors="replace"), b"Bearer " + self._token
@@ -129,14 +129,14 @@ class AdminPort(PagePort):
         if not self._token or not is_known:
             return answer({"error": _REFUSED}, 403)
         try:
-            body = await read_body(ours(request), self._limits)
+            body = await read_body(request, self._limits)
         except BodyTooLarge:
             raise BodyTooLarge(f"A change may have up to {CHANGE_BYTES} bytes. Send less.") from None
         async with self._changing:  # two at a time could each undo a part of the other
             done = await self._changes[request.path](body)
         return await tell_lines(request, done) if callable(done) else answer(done)
 
-    async def _read(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _read(self, request: HttpRequest) -> StreamResponse:
         match request.path.split("/"):
             case ["", "status"]:
                 async with self._one_status:
@@ -154,7 +154,7 @@ class AdminPort(PagePort):
         known = ", ".join(["/status", "/report", "/requests/ID", "/health", *told])
         raise NotRemembered(f"There is {known} and /ready here.")
 
-    async def _report(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _report(self, request: HttpRequest) -> StreamResponse:
         asked = request.query
         run = asked.get("run")
         is_recorded, is_watched = asked.get("recording") == "true", asked.get("watched") == "true"
@@ -172,7 +172,7 @@ class AdminPort(PagePort):
             )
         return answer(msgspec.Raw(document))
 
-    async def _explanation(self, request: str) -> web.StreamResponse:
+    async def _explanation(self, request: str) -> StreamResponse:
         try:
             return answer(self._view.explanation(request))
         except NotRemembered as error:
@@ -192,7 +192,7 @@ class AdminPort(PagePort):
             return made
 
 
-async def _send(response: web.Response, request: web.BaseRequest) -> None:
+async def _send(response: Response, request: HttpRequest) -> None:
     """Send an answer whole. Raises ConnectionError when its client takes nothing of it for STALL_S."""
     await response.prepare(request)
     sending, left = asyncio.ensure_future(response.write_eof()), -1
@@ -207,7 +207,7 @@ async def _send(response: web.Response, request: web.BaseRequest) -> None:
         sending.cancel()
 
 
-def _site(request: web.BaseRequest) -> str | None:
+def _site(request: HttpRequest) -> str | None:
     """Whose page asks. A link may lead to our page from anywhere: who followed it sees it, nobody else can.
 
     Not within a frame, and the site with the link cannot read it (headers of pairproxy.web.serving).
@@ -221,9 +221,9 @@ def _site(request: web.BaseRequest) -> str | None:
 _REFUSED = "Changes need the token in daemon.json of the daemon's home. Use the commands of pairproxy."
 
 
-def answer(value: object, status: int = 200) -> web.Response:
+def answer(value: object, status: int = 200) -> Response:
     """An answer in JSON; a ``msgspec.Raw`` is sent as it is."""
-    return web.Response(
+    return Response(
         body=_encode(value),
         status=status,
         content_type="application/json",

@@ -9,11 +9,9 @@ import random
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
-from email.utils import formatdate, parsedate_to_datetime
 from typing import Any, NamedTuple
 
 import msgspec
-from aiohttp import web
 
 from pairproxy import __version__
 from pairproxy.clock import wall, worked
@@ -26,6 +24,7 @@ from pairproxy.core.prefix_news import ToldTo
 from pairproxy.core.scheduler import Scheduler
 from pairproxy.interfaces import STATE_PATH
 from pairproxy.peers.hearing import READING_S_PER_BYTE, Budget, Newest
+from pairproxy.responses import Asked, StreamResponse, http_date, read_http_date
 from pairproxy.upstreams import Outgoing, Reply, Upstream
 
 COALESCE_S = 0.05  # a burst of events is one document
@@ -142,16 +141,16 @@ class Publisher:
         """The document as it goes with a refusal, so that the reader plans with what is true now."""
         return _encode(self.document_for(reader))
 
-    async def stream(self, request: web.BaseRequest, reader: NodeId) -> web.StreamResponse:
+    async def stream(self, request: Asked, reader: NodeId) -> StreamResponse:
         """Answer a peer's subscription until it leaves, or has MOST_STREAMS newer ones.
 
         Raises ConnectionError when it takes nothing for UNREAD_S.
         """
-        response = web.StreamResponse(
+        response = StreamResponse(
             headers={
                 "Content-Type": "application/x-ndjson",
                 "Cache-Control": "no-store",
-                "Date": formatdate(usegmt=True),
+                "Date": http_date(),
                 VERSION_FIELD: __version__,
             }
         )
@@ -178,7 +177,7 @@ class Publisher:
         return response
 
 
-def _end(request: web.BaseRequest) -> None:
+def _end(request: Asked) -> None:
     """End the connection at once: what was written for it would wait for ever."""
     if request.transport is not None:
         request.transport.abort()
@@ -283,8 +282,8 @@ def _publishing(reply: Reply) -> Publishing:
     values = {name.lower(): value.decode("latin-1") for name, value in reply.headers}
     version = values.get(VERSION_FIELD.lower().encode(), "")[:VERSION_CHARACTERS]
     try:
-        ahead_s = parsedate_to_datetime(values.get(b"date", "")).timestamp() + 0.5 - wall()
-    except (ValueError, OverflowError):
+        ahead_s = read_http_date(values.get(b"date", "")) + 0.5 - wall()
+    except ValueError:
         ahead_s = None
     return Publishing(version if version.isprintable() else "", ahead_s)
 

@@ -17,6 +17,7 @@
       |- listening     binding ports, and saying who has one that is taken
       |- server        a listening port; who may come in, and how it ends
       |- connection    one of its connections: a request at a time, each answered by a task of its own
+      |- flow          whether the other side of one takes what is written to it
       |- leaving       whether a client that ended its side waits, or left
       |- inflow        what comes on it, cut into heads and bodies
       |- head          a head, read by one strict grammar

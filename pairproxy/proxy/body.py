@@ -2,11 +2,9 @@
 
 import asyncio
 
-from aiohttp import web
-
 from pairproxy.config import Limits
 from pairproxy.core.errors import BadRequest, BodyTooLarge, BodyTooSlow, ExpectationFailed
-from pairproxy.proxy.content import Content
+from pairproxy.proxy.content import BrokenFraming, Content
 from pairproxy.proxy.leaving import CONTINUE
 from pairproxy.proxy.request import HttpRequest
 
@@ -97,7 +95,7 @@ async def _part(content: Content) -> bytes:
     """What came of a body; b"" at its end."""
     try:
         return await content.readany()
-    except web.RequestPayloadError:
+    except BrokenFraming:
         raise BadRequest("The request body is not framed as its headers say.") from None
 
 

@@ -150,7 +150,7 @@ class Catalogue:
     async def _ask(self, request: HttpRequest, engine: EngineId) -> Reply:
         """The engine's own reply; by GET also for HEAD, whose length is that of the merged body."""
         fields = headers.unconditional(headers.to_engine(request.raw_headers))
-        version = (request.version.major, request.version.minor)
+        version = request.version
         upstream = self._route.upstream(Place(self._scheduler.own, engine))
         return await upstream.send(Outgoing("GET", request.raw_path, fields, version=version))
 

@@ -200,7 +200,7 @@ class ClientPort(Port):
             target or request.raw_path,
             fields,
             Once(content) if is_chunked else content,
-            version=(request.version.major, request.version.minor),
+            version=request.version,
         )
 
     async def _unload(
@@ -240,7 +240,7 @@ class ClientPort(Port):
             request.raw_path,
             headers.to_engine(request.raw_headers),
             BodyStream(request, self._limits) if has_body else None,
-            version=(request.version.major, request.version.minor),
+            version=request.version,
         )
         try:
             reply = await self._own_upstream().send(outgoing)

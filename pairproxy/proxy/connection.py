@@ -17,16 +17,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from aiohttp import web
-
 from pairproxy.config import Limits
-from pairproxy.proxy.aiohttp_request import as_aiohttp, has_answer
 from pairproxy.proxy.faults import last_words, log_fault
 from pairproxy.proxy.flow import Flow
 from pairproxy.proxy.head import Malformed
 from pairproxy.proxy.inflow import Inflow
 from pairproxy.proxy.leaving import look_after
 from pairproxy.proxy.request import HttpRequest, Written
+from pairproxy.responses import StreamResponse
 
 UNTAKEN_S = Limits().client_stall_s  # without a client's taking a byte of the last that was written to it
 
@@ -51,7 +49,7 @@ class Registry(Protocol):
 class Terms:
     """What the connections of a port have in common."""
 
-    answer: Callable[[HttpRequest], Awaitable[Written | web.StreamResponse]]
+    answer: Callable[[HttpRequest], Awaitable[Written | StreamResponse]]
     head_bytes: int
     idle_s: float  # for a request to come, and for its head to be whole
     lingering_s: float  # for the rest of a body that is not wanted any more
@@ -80,6 +78,8 @@ class Connection(Flow):
         """The client's address."""
         self.is_answering = False
         """Whether bytes of a reply were written by its handler itself, and no other request came since."""
+        self.has_answer = False
+        """Whether bytes of an answer of ours were written to the request under way (pairproxy.responses)."""
         self.shown = ""
         """By which key its last request was let in (key_port); "": by none."""
 
@@ -136,7 +136,7 @@ class Connection(Flow):
             return
         if found is not None:
             self._request_count += 1
-            self.is_answering = False
+            self.is_answering = self.has_answer = False
             request = self._request = HttpRequest(*found, self)
             self.task = self._loop.create_task(self._answer(request), name="request")
 
@@ -157,19 +157,18 @@ class Connection(Flow):
         self._registry.began(self)
         try:
             response = await self._terms.answer(request)
-            if not isinstance(response, Written):  # one of aiohttp's, for it to send
-                await response.prepare(as_aiohttp(request))
+            if not isinstance(response, Written):  # it has to be sent
+                await response.prepare(request)
                 await response.write_eof()
             is_kept = bool(response.keep_alive)
         except ConnectionError:
             pass  # the client left, or was put out
         except Exception as error:  # noqa: BLE001 its client is told, and the log
             log_fault(error)
-            if not self.is_answering and not has_answer(request):
+            if not self.is_answering and not self.has_answer:
                 self._say(last_words(500))
         finally:
             self.task = None
-            request.view = None  # no cycle is left: it is freed as soon as it is answered
             self._registry.ended(self)
             self._is_last = self._is_last or not is_kept
             self._end_request()

@@ -9,6 +9,10 @@ from collections.abc import Callable
 HELD_BYTES = 128 * 1024  # that nobody took yet; one read more may come on top
 
 
+class BrokenFraming(Exception):
+    """A body that will not be whole, for it is not framed as its head says."""
+
+
 class Content:
     """Parts of a body, in order, without their framing."""
 

@@ -8,7 +8,6 @@ import asyncio
 import socket
 import struct
 from collections.abc import Iterable
-from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
 
@@ -19,6 +18,7 @@ from pairproxy.core.models import Dialect
 from pairproxy.proxy import cors, headers
 from pairproxy.proxy.faults import log_fault
 from pairproxy.proxy.request import HttpRequest, Written
+from pairproxy.responses import http_date
 from pairproxy.upstreams import Head, Reply
 
 OPENINGS = 64  # heads as clients got them that are remembered, as many as heads themselves (upstreams.head)
@@ -81,7 +81,7 @@ class Downstream:
             f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
             *(f"{name}: {text}" for name, text in lines),
         ]
-        head.append(f"Date: {formatdate(usegmt=True)}")
+        head.append(f"Date: {http_date()}")
         if status != HTTPStatus.NO_CONTENT:
             head.append(f"Content-Length: {len(body)}")
         if not self._is_kept:

@@ -1,13 +1,12 @@
 """Whether the other side of a connection takes what is written to it.
 
-Aiohttp's writer asks a connection for the same, by the same names; its own base for that would have to be
-what is run as it is read, and so would all that stands on it.
+It has no base of asyncio's: that is run as it is read, and so would be all that stands on it.
 """
 
 import asyncio
+import socket
+from contextlib import suppress
 from typing import cast
-
-from aiohttp.tcp_helpers import tcp_nodelay
 
 
 class Flow:
@@ -21,11 +20,6 @@ class Flow:
         """None when the connection is lost."""
 
     @property
-    def connected(self) -> bool:
-        """Whether it is open."""
-        return self.transport is not None
-
-    @property
     def writing_paused(self) -> bool:
         """Whether the other side has to take something before more should be written."""
         return self._paused
@@ -33,7 +27,7 @@ class Flow:
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It is open."""
         opened = cast(asyncio.Transport, transport)
-        tcp_nodelay(opened, True)
+        _send_at_once(opened)
         self.transport = opened
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -59,21 +53,21 @@ class Flow:
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    async def _drain_helper(self) -> None:
-        """Return when it took most of what was written. Raises ConnectionError when it is lost."""
-        if self.transport is None:
-            raise ConnectionResetError("the connection is lost")
-        if not self._paused:
-            return
-        waiter = self._drain_waiter
-        if waiter is None:
-            waiter = self._drain_waiter = self._loop.create_future()
-        await asyncio.shield(waiter)
-
     async def drain(self) -> None:
         """Return when it took most of what was written, or nobody can take it any more.
 
         Raises ConnectionError when that becomes so meanwhile.
         """
         if self._paused and self.transport is not None:
-            await self._drain_helper()
+            waiter = self._drain_waiter
+            if waiter is None:
+                waiter = self._drain_waiter = self._loop.create_future()
+            await asyncio.shield(waiter)
+
+
+def _send_at_once(transport: asyncio.Transport) -> None:
+    """Let no system wait for more before it sends what was written."""
+    sock = transport.get_extra_info("socket")
+    if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+        with suppress(OSError):  # it is lost already
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

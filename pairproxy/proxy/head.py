@@ -11,7 +11,6 @@ It is a regular expression because that is both the grammar as a person can chec
 
 import re
 
-from aiohttp import HttpVersion
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from pairproxy.proxy.headers import Fates
@@ -31,7 +30,7 @@ _EACH = re.compile(_FIELD)
 _WHOLE_LINES = re.compile(_LINE.replace(b"(", b"(?:") + b"(?:" + _FIELDS + b")*")
 _LINE_BEGUN = re.compile(rb"[A-Z-]{0,20}(?: [\x21-\x7e]*(?: [HTP/0-9.]{0,8}\r?)?)?")
 _LENGTH = re.compile("[0-9]{1,19}")
-_VERSIONS = {text: HttpVersion(int(text[:1]), int(text[2:])) for text in (b"0.9", b"1.0", b"1.1", b"2.0")}
+_VERSIONS = {text: (int(text[:1]), int(text[2:])) for text in (b"0.9", b"1.0", b"1.1", b"2.0")}
 
 _METHODS = {
     name.encode(): name

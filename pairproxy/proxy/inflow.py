@@ -2,9 +2,7 @@
 
 from collections.abc import Callable
 
-from aiohttp import web
-
-from pairproxy.proxy.content import NOTHING, Content, whole
+from pairproxy.proxy.content import NOTHING, BrokenFraming, Content, whole
 from pairproxy.proxy.head import Head, read_head
 from pairproxy.upstreams.framing import Chunked, Counted, Framing
 
@@ -82,7 +80,7 @@ class Inflow:
         if part:
             content.feed(part)
         if framing.is_broken:
-            content.fail(web.RequestPayloadError("broken framing"))
+            content.fail(BrokenFraming())
         elif framing.is_done:
             self._framing, self._content = None, NOTHING
             self._behind = data[size:]

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import msgspec
-from aiohttp import web
+
+from pairproxy.responses import Asked, StreamResponse
 
 STALL_S = 20.0  # who takes nothing for so long is gone, or stopped: what it asked for ends
 
@@ -16,12 +17,12 @@ Telling = Callable[[Tell], Awaitable[None]]
 _encode = msgspec.json.Encoder().encode
 
 
-async def tell_lines(request: web.BaseRequest, telling: Telling) -> web.StreamResponse:
+async def tell_lines(request: Asked, telling: Telling) -> StreamResponse:
     """Answer with the lines of ``telling``; who leaves ends it.
 
     What it raises before its first line is the caller's to answer. Raises ConnectionError.
     """
-    response = web.StreamResponse(
+    response = StreamResponse(
         headers={
             "Content-Type": "application/x-ndjson",
             "Cache-Control": "no-store",

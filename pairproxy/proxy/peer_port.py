@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
-from aiohttp import web
 
 from pairproxy.aside import aside
 from pairproxy.config import Limits
@@ -36,7 +35,6 @@ from pairproxy.descriptors import LOCAL
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.interfaces import CATALOGUE_PATH, MODELS_PATH, STATE_PATH
 from pairproxy.proxy import headers
-from pairproxy.proxy.aiohttp_request import as_aiohttp
 from pairproxy.proxy.body import read_body
 from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.downstream import Downstream
@@ -44,14 +42,15 @@ from pairproxy.proxy.form import check_form
 from pairproxy.proxy.forward import Route, body_for, forward, hand_back
 from pairproxy.proxy.request import HttpRequest, Written
 from pairproxy.proxy.server import Port
+from pairproxy.responses import Response, StreamResponse
 from pairproxy.security.tls import peer_certificate, speaks_our_protocol
 from pairproxy.upstreams import Outgoing
 
 PeerOf = Callable[[bytes], NodeId | None]
 """The paired node that a certificate (DER) belongs to, now. Raises NotAllowed where it is known why not."""
-SendState = Callable[[web.BaseRequest, NodeId], Awaitable[web.StreamResponse]]
+SendState = Callable[[HttpRequest, NodeId], Awaitable[StreamResponse]]
 """Answers GET STATE_PATH with a stream of state documents (peers.exchange)."""
-ServeModels = Callable[[web.BaseRequest, NodeId], Awaitable[web.StreamResponse]]
+ServeModels = Callable[[HttpRequest, NodeId], Awaitable[StreamResponse]]
 """Answers what a peer asks of the models that lie here (replicating.node). Raises PairproxyError."""
 
 
@@ -126,7 +125,7 @@ class PeerPort(Port):
         """Connections that one peer may have now: for every slot one, and some beside them."""
         return max(super().most_of_owner(), int(self._slots() * CONNECTIONS_A_SLOT))
 
-    async def _handle(self, request: HttpRequest) -> Written | web.StreamResponse:
+    async def _handle(self, request: HttpRequest) -> Written | StreamResponse:
         downstream = Downstream(request, self._limits.client_stall_s)
         peer: NodeId | None = None
         try:
@@ -160,15 +159,15 @@ class PeerPort(Port):
 
     async def _answer(
         self, request: HttpRequest, peer: NodeId, downstream: Downstream
-    ) -> Written | web.StreamResponse:
+    ) -> Written | StreamResponse:
         check_form(request)
         if request.method == "GET" and request.raw_path == STATE_PATH:
-            return await self._send_state(as_aiohttp(request), peer)
+            return await self._send_state(request, peer)
         self.refuse_a_crowd(request)
         if request.method == "GET" and request.raw_path == CATALOGUE_PATH:
-            return web.Response(body=self._catalogue.own(peer), content_type="application/json")
+            return Response(body=self._catalogue.own(peer), content_type="application/json")
         if request.raw_path.startswith(MODELS_PATH) and self._models is not None:
-            return await self._models(as_aiohttp(request), peer)
+            return await self._models(request, peer)
         if request.method == "POST" and routes.path_of(request.raw_path) == "/api/show":
             await self._catalogue.show.to_peer(request, peer, self._authority_of, downstream)
             return downstream.written()
@@ -194,7 +193,7 @@ class PeerPort(Port):
 
     async def _infer(
         self, request: HttpRequest, peer: NodeId, downstream: Downstream
-    ) -> Written | web.StreamResponse:
+    ) -> Written | StreamResponse:
         body = await read_body(request, self._body_limits)
         is_coded = "Content-Encoding" in request.headers
         asked, given = await aside(body, partial(self._asked, request, peer, body), is_coded=is_coded)

@@ -1,13 +1,13 @@
 """A request that came to a port of ours: a handful of attributes, set once.
 
-Aiohttp's own (aiohttp_request) is made of it where one of aiohttp's handlers or responses asks for that.
+What only pages and streams of lines ask of a request (pairproxy.responses) is made when they ask.
 """
 
 import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl, unquote
 
-from aiohttp import HttpVersion, web
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from pairproxy.proxy.content import Content, whole
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class HttpRequest:
-    """HttpRequest line, headers, the body as it comes, and the connection it came on."""
+    """Request line, headers, the body as it comes, and the connection it came on."""
 
     __slots__ = (
         "connection", "content", "content_length", "head", "headers", "keep_alive", "key", "method",
-        "raw_headers", "raw_path", "version", "view",
+        "raw_headers", "raw_path", "version",
     )  # fmt: skip
 
     def __init__(self, head: Head, content: Content, connection: "Connection") -> None:
@@ -32,20 +32,40 @@ class HttpRequest:
         self.head = head
         self.method: str = head.method
         self.raw_path: str = head.target
-        self.version: HttpVersion = head.version
+        self.version: tuple[int, int] = head.version
         self.headers: CIMultiDictProxy[str] = head.fields
         self.raw_headers: RawFields = head.raw_fields
         self.keep_alive: bool = head.is_kept
         self.content_length: int | None = head.length if head.is_counted else None
         self.key: ClientKey | None = None
         """By which it was let in, at a port that asks for one (key_port)."""
-        self.view: web.BaseRequest | None = None
-        """As aiohttp's handlers see it, once one did (aiohttp_request)."""
 
     @property
     def transport(self) -> asyncio.Transport | None:
         """Of its connection; None when that is lost."""
         return self.connection.transport
+
+    @property
+    def path(self) -> str:
+        """Decoded, without a query."""
+        path = self.raw_path.partition("#")[0].partition("?")[0]
+        return unquote(path if path.startswith("/") else f"/{path}")
+
+    @property
+    def query(self) -> dict[str, str]:
+        """Decoded; of a name that came twice the first."""
+        found: dict[str, str] = {}
+        for name, value in parse_qsl(self.raw_path.partition("#")[0].partition("?")[2], True):
+            found.setdefault(name, value)
+        return found
+
+    def begun(self) -> None:
+        """Hear that bytes of an answer were written."""
+        self.connection.has_answer = True
+
+    async def drain(self) -> None:
+        """Wait until the client took most of what was written. Raises ConnectionError."""
+        await self.connection.drain()
 
     @property
     def remote(self) -> str | None:

@@ -8,21 +8,18 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, cast
 
-from aiohttp import web
-
 from pairproxy.config import Limits
 from pairproxy.core.errors import QueueFull
 from pairproxy.crowds import gives_way
 from pairproxy.descriptors import LAST, SHORT, Descriptors
-from pairproxy.proxy.aiohttp_request import as_aiohttp
 from pairproxy.proxy.connection import Connection, Terms
 from pairproxy.proxy.faults import log_fault
 from pairproxy.proxy.request import HttpRequest, Written
 from pairproxy.proxy.room import Room
+from pairproxy.responses import StreamResponse
 from pairproxy.security.tls import peer_certificate
 
-Handler = Callable[[web.BaseRequest], Awaitable[Written | web.StreamResponse]]
-"""One of aiohttp's."""
+Handler = Callable[[HttpRequest], Awaitable[Written | StreamResponse]]
 
 HANDSHAKE_S = 5.0  # LAN handshakes take milliseconds; asyncio's 60 s would let strangers hold sockets
 IDLE_S = 75.0  # a client's idle connection; also the deadline for the head of its next request
@@ -227,13 +224,13 @@ class Port:
             connection.close()
             raise
 
-    async def _handle(self, request: HttpRequest) -> Written | web.StreamResponse:
+    async def _handle(self, request: HttpRequest) -> Written | StreamResponse:
         """Answer a request."""
         raise NotImplementedError
 
 
 class PagePort(Port):
-    """A port whose requests are answered by one of aiohttp's handlers."""
+    """A port whose requests are answered by a function that is given."""
 
     def __init__(
         self,
@@ -248,8 +245,8 @@ class PagePort(Port):
         super().__init__(limits, most=most, kept=kept, waits_for_half_closed=waits_for_half_closed)
         self._handler = handler
 
-    async def _handle(self, request: HttpRequest) -> Written | web.StreamResponse:
-        return await self._handler(as_aiohttp(request))
+    async def _handle(self, request: HttpRequest) -> Written | StreamResponse:
+        return await self._handler(request)
 
 
 async def accepted(sock: socket.socket) -> tuple[socket.socket, Any]:

@@ -103,7 +103,7 @@ class Show:
             request.raw_path,
             headers.to_engine(request.raw_headers),
             Once(body) if is_chunked else body,
-            version=(request.version.major, request.version.minor),
+            version=request.version,
         )
         try:
             return await self._route.upstream(Place(self._scheduler.own, engine)).send(outgoing), None

@@ -5,14 +5,13 @@ import re
 from collections.abc import Callable, Iterable
 from urllib.parse import unquote
 
-from aiohttp import web
-
 from pairproxy.core.errors import CopyFailed, ModelNotFound, UpstreamError
 from pairproxy.core.models import ModelName, NodeId
 from pairproxy.core.replicas import canonical_name
 from pairproxy.replicating.files import Held, read_held, read_part
 from pairproxy.replicating.names import NAME_CHARACTERS, full_name
 from pairproxy.replicating.ollama import Ollama
+from pairproxy.responses import Asked, Response, StreamResponse
 
 MANIFEST_PATH = "/pairproxy/models/manifest"
 PART_PATH = "/pairproxy/models/part"
@@ -48,7 +47,7 @@ class Holding:
         self._held: dict[ModelName, tuple[float, Held]] = {}
         self._reads, self._alone = asyncio.Semaphore(READS), asyncio.Lock()
 
-    async def answer(self, request: web.BaseRequest, peer: NodeId) -> web.StreamResponse:
+    async def answer(self, request: Asked, peer: NodeId) -> StreamResponse:
         """GET of MANIFEST_PATH or PART_PATH. Raises ModelNotFound, CopyFailed, UpstreamError."""
         if (match := _MANIFEST.fullmatch(request.raw_path)) is not None:
             async with self._reads:  # a look asks Ollama twice
@@ -98,8 +97,8 @@ class Holding:
         return name
 
 
-def _bytes(content: bytes) -> web.Response:
-    return web.Response(body=content, content_type="application/octet-stream")
+def _bytes(content: bytes) -> Response:
+    return Response(body=content, content_type="application/octet-stream")
 
 
 NO_MODEL = "No Ollama on this machine has such a model. `pairproxy models` lists which node has which."

@@ -4,7 +4,6 @@ import functools
 from collections.abc import Callable, Iterator
 
 import msgspec
-from aiohttp import web
 
 from pairproxy.api.replication import CopyWish, PeerCopyWish
 from pairproxy.config import Limits
@@ -15,15 +14,16 @@ from pairproxy.core.scheduler import Scheduler
 from pairproxy.engines.own import OwnEngines
 from pairproxy.peers.book import PeerBook
 from pairproxy.peers.link import PeerLink
-from pairproxy.proxy.aiohttp_request import ours
 from pairproxy.proxy.body import read_body
 from pairproxy.proxy.lines import Tell, Telling, tell_lines
+from pairproxy.proxy.request import HttpRequest
 from pairproxy.replicating.copying import Copying, tidy
 from pairproxy.replicating.holding import MANIFEST_PATH, PART_PATH, Holding
 from pairproxy.replicating.names import full_name
 from pairproxy.replicating.ollama import Ollama
 from pairproxy.replicating.relaying import WISH_PATH, Relaying
 from pairproxy.replicating.source import Source
+from pairproxy.responses import StreamResponse
 
 WISH_BYTES = 4096  # a name and a number
 
@@ -86,7 +86,7 @@ class Replicating:
         await self._holding.held(canonical_name(wish.model), is_new=True)
         return Relaying(self._own, link.name, link.upstream, wish).run
 
-    async def to_peer(self, request: web.BaseRequest, peer: NodeId) -> web.StreamResponse:
+    async def to_peer(self, request: HttpRequest, peer: NodeId) -> StreamResponse:
         """Answer what a peer asks of models. Raises NotAllowed for what there is not, and what it refuses."""
         path = request.raw_path.partition("?")[0]
         if request.method == "GET" and path in (MANIFEST_PATH, PART_PATH):
@@ -105,7 +105,7 @@ class Replicating:
                 "This machine does not use yours. There, `pairproxy rights NAME --i-may-use` changes that."
             )
         try:
-            wish = msgspec.json.decode(await read_body(ours(request), self._limits), type=PeerCopyWish)
+            wish = msgspec.json.decode(await read_body(request, self._limits), type=PeerCopyWish)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise BadRequest("That is no wish to copy a model.") from None
         full_name(wish.model)

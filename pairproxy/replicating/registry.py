@@ -15,13 +15,13 @@ from collections.abc import AsyncGenerator, Callable
 from types import TracebackType
 from typing import Self
 
-from aiohttp import web
-
 from pairproxy.config import Limits
 from pairproxy.core.errors import CopyFailed, PairproxyError, UpstreamError
+from pairproxy.proxy.request import HttpRequest
 from pairproxy.proxy.server import PagePort
 from pairproxy.replicating.manifest import Manifest
 from pairproxy.replicating.names import FullName, has_colons_in_paths, temporary_namespace
+from pairproxy.responses import Response, StreamResponse
 
 CONNECTIONS = 64  # Ollama opens 16 for a blob, and some to look
 _RANGE = re.compile(r"bytes=([0-9]{1,15})-([0-9]{1,15})?", re.ASCII)
@@ -68,33 +68,33 @@ class Registry(PagePort):
     ) -> None:
         await self.stop()
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _answer(self, request: HttpRequest) -> StreamResponse:
         path = request.raw_path.partition("?")[0]
         if request.method in ("GET", "HEAD"):
             if path == f"{self._root}/manifests/{self._name.tag}":
                 kind = "application/vnd.docker.distribution.manifest.v2+json"
-                return web.Response(body=self._manifest.content, content_type=kind)
+                return Response(body=self._manifest.content, content_type=kind)
             digest = path.removeprefix(f"{self._root}/blobs/")
             if (size := self._manifest.sizes.get(digest)) is not None:
                 return await self._blob(request, path, digest, size)
-        return web.Response(status=404)
+        return Response(status=404)
 
-    async def _blob(self, request: web.BaseRequest, path: str, digest: str, size: int) -> web.StreamResponse:
+    async def _blob(self, request: HttpRequest, path: str, digest: str, size: int) -> StreamResponse:
         if request.method == "HEAD":
-            return web.Response(headers={"Content-Length": str(size), "Accept-Ranges": "bytes"})
+            return Response(headers={"Content-Length": str(size), "Accept-Ranges": "bytes"})
         asked = request.headers.get("Range")
         is_direct = request.headers.get("Host", "").startswith("localhost")
         if asked is None and not self._manifest.is_tensors:
-            return web.Response(headers={"Location": path})
+            return Response(headers={"Location": path})
         if asked is None and not is_direct:
-            return web.Response(status=307, headers={"Location": f"http://localhost:{self._port}{path}"})
+            return Response(status=307, headers={"Location": f"http://localhost:{self._port}{path}"})
         start, stop = 0, size
         if asked is not None:
             if (match := _RANGE.fullmatch(asked)) is None or int(match[1]) >= size:
-                return web.Response(status=416)
+                return Response(status=416)
             start, stop = int(match[1]), min(int(match[2] or size) + 1, size)
-        reply = web.StreamResponse(status=206 if asked is not None else 200)
-        reply.content_length = stop - start
+        reply = StreamResponse(status=206 if asked is not None else 200)
+        reply.tell_length(stop - start)
         if asked is not None:
             reply.headers["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
         await reply.prepare(request)

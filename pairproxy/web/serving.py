@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from importlib.resources import files
 
-from aiohttp import web
+from pairproxy.responses import Asked, Response, StreamResponse
 
-Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+Handler = Callable[[Asked], Awaitable[StreamResponse]]
 
 PAGE_BYTES = 100_000  # of all files together: the page opens at once, also through a slow tunnel
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -60,10 +60,10 @@ def _handler(path: str, content: bytes) -> Handler:
     kind = TYPES["html" if path == "/" else path.rpartition(".")[2]]
     headers = {**HEADERS, "ETag": tag}
 
-    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+    async def answer(request: Asked) -> StreamResponse:
         known = request.headers.get("If-None-Match", "")
         if known == "*" or tag in (one.strip().removeprefix("W/") for one in known.split(",")):
-            return web.Response(status=304, headers=headers)
-        return web.Response(body=content, content_type=kind, charset="utf-8", headers=headers)
+            return Response(status=304, headers=headers)
+        return Response(body=content, content_type=kind, charset="utf-8", headers=headers)
 
     return answer

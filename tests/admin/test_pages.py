@@ -3,12 +3,11 @@ import json
 import threading
 from typing import Any
 
-from aiohttp.test_utils import make_mocked_request
-
 from pairproxy.admin.pages import kept, reckoned
+from tests.support.asked import Question
 from tests.support.running import run_async
 
-REQUEST = make_mocked_request("GET", "/")
+REQUEST = Question("/")
 
 
 def body_of(response: Any) -> bytes:

@@ -1,11 +1,11 @@
 import msgspec
 import pytest
-from aiohttp.test_utils import make_mocked_request
 
 from pairproxy.admin.runs import LIMIT, MOST, runs_page
 from pairproxy.api.runs import Runs, RunSummary
 from pairproxy.core.errors import BadRequest
 from tests.api.test_schema import REPORT
+from tests.support.asked import Question
 from tests.support.running import run_async
 
 
@@ -18,7 +18,7 @@ def asked(path: str) -> tuple[float, int]:
         return Runs("N", ())
 
     async def main() -> None:
-        reply = await runs_page(look)(make_mocked_request("GET", path))
+        reply = await runs_page(look)(Question(path))
         assert msgspec.json.decode(reply.body, type=Runs) == Runs("N", ())  # type: ignore[attr-defined]
 
     run_async(main())
@@ -56,7 +56,7 @@ def test_a_run_has_the_numbers_of_the_report_that_others_show(
         return Runs("N", (summary,))
 
     async def main() -> None:
-        reply = await runs_page(look, lambda: (REPORT,))(make_mocked_request("GET", "/runs"))
+        reply = await runs_page(look, lambda: (REPORT,))(Question("/runs"))
         (told,) = msgspec.json.decode(reply.body, type=Runs).runs  # type: ignore[attr-defined]
         assert told.efficiency == (REPORT.efficiency if is_same else None)
         assert (told.run, told.requests, told.output_tokens) == (run, requests, 5)

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
-from aiohttp import web
 
 from pairproxy.admin import server
 from pairproxy.admin.server import CONNECTIONS, REST, AdminPort, answer
@@ -16,6 +15,7 @@ from pairproxy.api.schema import Report
 from pairproxy.config import Limits
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.listening import bind, port_of
+from pairproxy.responses import Asked, StreamResponse
 from tests.admin.test_server import Fixed
 from tests.support.fake_engine import eventually
 from tests.support.raw_client import RawClient, request
@@ -55,7 +55,7 @@ async def admin(facts: Fixed, pages: dict[str, server.Page]) -> AsyncIterator[tu
         await port.stop()
 
 
-async def large(_: web.BaseRequest) -> web.StreamResponse:
+async def large(_: Asked) -> StreamResponse:
     """A report of thousands of requests."""
     return answer("x" * LARGE)
 
@@ -64,7 +64,7 @@ def test_as_many_as_one_person_needs_are_answered_at_once() -> None:
     """The next one is told so and leaves; when there is room again it is let in."""
     free = asyncio.Event()
 
-    async def waits(_: web.BaseRequest) -> web.StreamResponse:
+    async def waits(_: Asked) -> StreamResponse:
         await free.wait()
         return answer("done")
 

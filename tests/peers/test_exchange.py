@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable
 
 import msgspec
 import pytest
-from aiohttp import web
 
 from pairproxy import __version__
 from pairproxy.config import Limits
@@ -16,7 +15,9 @@ from pairproxy.core.prefix_news import mark_of
 from pairproxy.peers import exchange
 from pairproxy.peers.exchange import MOST_STREAMS, Publisher, Publishing, read_document, subscribe
 from pairproxy.proxy.listening import bind, port_of
+from pairproxy.proxy.request import HttpRequest
 from pairproxy.proxy.server import PagePort
+from pairproxy.responses import StreamResponse
 from pairproxy.upstreams import Upstream
 from tests.core.told import GPU, A, B, C, M, Told, ask
 from tests.core.told import document as told_document
@@ -34,7 +35,7 @@ ARRIVED = RequestArrived(0.0, ask("r"))
 async def heard_on(publisher: Publisher) -> AsyncIterator[tuple[PagePort, int]]:
     """A port on which B hears a publisher, and its number."""
 
-    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+    async def handle(request: HttpRequest) -> StreamResponse:
         return await publisher.stream(request, B)
 
     port = PagePort(handle, Limits())

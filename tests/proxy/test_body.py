@@ -2,20 +2,22 @@
 
 import asyncio
 
+import msgspec
 import pytest
-from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import PairproxyError
-from pairproxy.proxy.aiohttp_request import ours
 from pairproxy.proxy.body import (
     BodyStream,
     Once,
     read_body,
     say_continue,
 )
+from pairproxy.proxy.content import BrokenFraming
 from pairproxy.proxy.listening import bind, port_of
+from pairproxy.proxy.request import HttpRequest
 from pairproxy.proxy.server import PagePort
+from pairproxy.responses import Response, StreamResponse
 from tests.support.engine_scripts import LAST_CHUNK, chunk
 from tests.support.fake_engine import eventually
 from tests.support.raw_client import RawClient, RawReply, request
@@ -25,16 +27,21 @@ LIMITS = Limits(body_bytes=2**20, body_deadline_s=0.15, body_floor_bytes_per_s=2
 CHUNKED = "Transfer-Encoding: chunked"
 
 
-async def answer(incoming: web.BaseRequest) -> web.StreamResponse:
+def told(value: object, status: int = 200) -> Response:
+    """An answer in JSON."""
+    return Response(msgspec.json.encode(value), status=status, content_type="application/json")
+
+
+async def answer(incoming: HttpRequest) -> StreamResponse:
     """The size of the body read whole (/read) or in parts (/stream), or the error's status."""
     try:
-        say_continue(ours(incoming))
+        say_continue(incoming)
         if incoming.path == "/read":
-            return web.json_response(len(await read_body(ours(incoming), LIMITS)))
-        parts = [len(part) async for part in BodyStream(ours(incoming), LIMITS)]
-        return web.json_response(sum(parts))
+            return told(len(await read_body(incoming, LIMITS)))
+        parts = [len(part) async for part in BodyStream(incoming, LIMITS)]
+        return told(sum(parts))
     except PairproxyError as error:
-        return web.json_response(type(error).__name__, status=error.status)
+        return told(type(error).__name__, status=error.status)
 
 
 def ask(*pieces: bytes | float) -> RawReply:
@@ -133,13 +140,13 @@ def test_broken_framing_is_found_whenever_it_comes(turns: int) -> None:
     """Also when it comes after the head and before the first step of the handler."""
 
     async def main() -> None:
-        async def reads(incoming: web.BaseRequest) -> web.StreamResponse:
+        async def reads(incoming: HttpRequest) -> StreamResponse:
             try:
                 async with asyncio.timeout(1.0):
                     async for _ in incoming.content.iter_any():
                         pass
-            except web.RequestPayloadError:
-                return web.Response(status=400)
+            except BrokenFraming:
+                return Response(status=400)
             raise AssertionError
 
         (sock,) = bind("127.0.0.1", 0, "")

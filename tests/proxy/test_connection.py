@@ -6,10 +6,11 @@ import logging
 from collections.abc import Callable
 
 import pytest
-from aiohttp import web
 
 from pairproxy.proxy import server
 from pairproxy.proxy.connection import Connection
+from pairproxy.proxy.request import HttpRequest
+from pairproxy.responses import Response, StreamResponse
 from tests.support.fake_engine import eventually
 from tests.support.node import node_before
 from tests.support.open_ports import echo, hello, open_port
@@ -53,7 +54,7 @@ def test_only_ports_that_say_so_wait_for_the_half_closed() -> None:
     """Elsewhere the end of a side is the end."""
 
     async def main() -> None:
-        async def slow(_: web.BaseRequest) -> web.StreamResponse:
+        async def slow(_: HttpRequest) -> StreamResponse:
             is_begun.set()
             await asyncio.Event().wait()
             raise AssertionError
@@ -74,7 +75,7 @@ def test_a_fault_is_told_without_its_text(caplog: pytest.LogCaptureFixture) -> N
     """Where a handler leaves the answer to its port, a fault is 500 in JSON; the log says where it was."""
 
     async def main() -> None:
-        async def fails(_: web.BaseRequest) -> web.StreamResponse:
+        async def fails(_: HttpRequest) -> StreamResponse:
             raise ValueError("CANARY-44f0")
 
         port, number = await open_port(fails)
@@ -96,9 +97,8 @@ def test_a_fault_in_the_middle_of_a_reply_adds_nothing_to_it() -> None:
     """The reply ends where it was, without its terminator."""
 
     async def main() -> None:
-        async def fails(incoming: web.BaseRequest) -> web.StreamResponse:
-            response = web.StreamResponse()
-            response.enable_chunked_encoding()
+        async def fails(incoming: HttpRequest) -> StreamResponse:
+            response = StreamResponse()
             await response.prepare(incoming)
             await response.write(b"half")
             raise ValueError
@@ -141,9 +141,9 @@ def test_a_request_that_came_is_answered_whenever_its_connection_is_to_end(
             run_async(main(turns, earlier))
 
 
-async def at_once(_: web.BaseRequest) -> web.StreamResponse:
+async def at_once(_: HttpRequest) -> StreamResponse:
     """An answer that waits for no body."""
-    return web.Response(text="hello")
+    return Response(b"hello")
 
 
 def test_the_rest_of_a_body_is_read_away_and_the_next_request_answered() -> None:
@@ -184,7 +184,7 @@ def test_what_comes_behind_a_request_is_held_back_until_its_answer() -> None:
     """Somebody who sends without end fills no memory, and everything is answered in the end."""
 
     async def main() -> None:
-        async def slow(incoming: web.BaseRequest) -> web.StreamResponse:
+        async def slow(incoming: HttpRequest) -> StreamResponse:
             await may_end.wait()
             return await hello(incoming)
 
@@ -213,7 +213,7 @@ def test_a_client_that_leaves_cancels_its_request_also_while_its_body_comes() ->
     """Nothing of it stays in memory then, without a collection of cycles."""
 
     async def main() -> None:
-        async def reads(incoming: web.BaseRequest) -> web.StreamResponse:
+        async def reads(incoming: HttpRequest) -> StreamResponse:
             try:
                 async for _ in incoming.content.iter_any():
                     is_begun.set()

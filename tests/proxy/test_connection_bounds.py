@@ -4,15 +4,14 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.proxy import connection
-from pairproxy.proxy.aiohttp_request import ours
 from pairproxy.proxy.downstream import JSON, Downstream
 from pairproxy.proxy.listening import bind, port_of
-from pairproxy.proxy.request import Written
+from pairproxy.proxy.request import HttpRequest, Written
 from pairproxy.proxy.server import PagePort
+from pairproxy.responses import Response, StreamResponse
 from tests.support.fake_engine import eventually
 from tests.support.open_ports import hello, open_port
 from tests.support.raw_client import RawClient, request
@@ -27,10 +26,10 @@ def test_who_takes_no_answers_gets_no_more_of_them() -> None:
     async def main() -> None:
         answered = 0
 
-        async def large(incoming: web.BaseRequest) -> Written:
+        async def large(incoming: HttpRequest) -> Written:
             nonlocal answered
             answered += 1
-            downstream = Downstream(ours(incoming))
+            downstream = Downstream(incoming)
             downstream.answer(200, (JSON,), incoming.raw_path.encode() + b"x" * 50_000)
             return downstream.written()
 
@@ -69,8 +68,8 @@ def test_a_client_that_takes_nothing_of_what_ends_a_connection_is_put_out(
     monkeypatch.setattr(connection, "UNTAKEN_S", 0.05)
 
     async def main() -> None:
-        async def large(incoming: web.BaseRequest) -> Written:
-            downstream = Downstream(ours(incoming))
+        async def large(incoming: HttpRequest) -> Written:
+            downstream = Downstream(incoming)
             downstream.answer(200, (JSON,), b"x" * 20_000_000)
             return downstream.written()
 
@@ -89,21 +88,21 @@ def test_a_body_behind_a_request_fills_no_memory_either() -> None:
     """It is held back from when its head is read, whether anybody takes it or not."""
 
     async def main() -> None:
-        async def slow(incoming: web.BaseRequest) -> web.StreamResponse:
+        async def slow(incoming: HttpRequest) -> StreamResponse:
             begun.append(incoming)
             await may_end.acquire()
-            size = sum([len(part) async for part in ours(incoming).content.iter_any()])
-            return web.Response(text=str(size))
+            size = sum([len(part) async for part in incoming.content.iter_any()])
+            return Response(str(size).encode())
 
-        begun, may_end = list[web.BaseRequest](), asyncio.Semaphore(0)
+        begun, may_end = list[HttpRequest](), asyncio.Semaphore(0)
         port, number = await open_port(slow)
         async with await RawClient.open(number) as client:
             client.writer.write(request(TAGS, None) + request("POST / HTTP/1.1", b"x" * 10_000_000))
             await eventually(lambda: bool(begun) and port._server.connections[0]._reading_paused)
             may_end.release()
             await eventually(lambda: len(begun) == 2)
-            await settled(lambda: ours(begun[1]).content._size)
-            assert ours(begun[1]).content._size < 1_000_000
+            await settled(lambda: begun[1].content._size)
+            assert begun[1].content._size < 1_000_000
             may_end.release()
             assert [(await client.reply()).body for _ in range(2)] == [b"0", b"10000000"]
         await port.stop()
@@ -115,7 +114,7 @@ def test_a_large_head_behind_a_request_is_read_whole() -> None:
     """A limit for heads above that of what may wait keeps nobody waiting."""
 
     async def main() -> None:
-        async def slow(incoming: web.BaseRequest) -> web.StreamResponse:
+        async def slow(incoming: HttpRequest) -> StreamResponse:
             await may_end.wait()
             return await hello(incoming)
 

@@ -1,25 +1,25 @@
 """The form of a request, asked through a port that answers everything that has one."""
 
 import pytest
-from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import PairproxyError
-from pairproxy.proxy.aiohttp_request import ours
 from pairproxy.proxy.form import METHODS, check_form
 from pairproxy.proxy.listening import bind, port_of
+from pairproxy.proxy.request import HttpRequest
 from pairproxy.proxy.server import PagePort
+from pairproxy.responses import Response, StreamResponse
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
 
 
-async def answer(incoming: web.BaseRequest) -> web.StreamResponse:
+async def answer(incoming: HttpRequest) -> StreamResponse:
     """204, or the status of what is wrong."""
     try:
-        check_form(ours(incoming))
+        check_form(incoming)
     except PairproxyError as error:
-        return web.Response(status=error.status)
-    return web.Response(status=204)
+        return Response(status=error.status)
+    return Response(status=204)
 
 
 def status_of(sent: bytes) -> int:

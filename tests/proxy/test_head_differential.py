@@ -75,7 +75,7 @@ def is_read_alike(head: Head, raw: bytes) -> bool | None:
         seen.has_head
         and (parser.get_method().decode(), seen.target.decode("utf-8", "surrogateescape"))
         == (head.method, head.target)
-        and parser.get_http_version() == f"{head.version.major}.{head.version.minor}"
+        and parser.get_http_version() == f"{head.version[0]}.{head.version[1]}"
         and tuple(seen.fields) == head.raw_fields
         and was_whole == (not body)
         and is_ended

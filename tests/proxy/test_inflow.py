@@ -1,9 +1,8 @@
 """What comes on a connection, cut into requests wherever the network cut it."""
 
 import pytest
-from aiohttp import web
 
-from pairproxy.proxy.content import Content
+from pairproxy.proxy.content import BrokenFraming, Content
 from pairproxy.proxy.head import Malformed
 from pairproxy.proxy.inflow import BEHIND_BYTES, Inflow
 from tests.support.engine_scripts import LAST_CHUNK, chunk
@@ -77,7 +76,7 @@ def test_broken_framing_ends_all(is_later: bool) -> None:
             inflow.feed(rest)
         assert (inflow.is_in_body, inflow.is_broken) == (True, True)
         assert await found[1].readany() == b"good"
-        with pytest.raises(web.RequestPayloadError):
+        with pytest.raises(BrokenFraming):
             await found[1].readany()
         inflow.feed(request("GET /b HTTP/1.1", None))
         assert inflow.rest() == b""

@@ -3,13 +3,14 @@
 import asyncio
 
 import pytest
-from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.proxy import lines as lines_module
 from pairproxy.proxy.lines import Tell, Telling, tell_lines
 from pairproxy.proxy.listening import bind, port_of
+from pairproxy.proxy.request import HttpRequest
 from pairproxy.proxy.server import PagePort
+from pairproxy.responses import StreamResponse
 from tests.support.fake_engine import eventually
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
@@ -20,7 +21,7 @@ ASK = request("GET / HTTP/1.1", None, host="x")
 async def served(telling: Telling) -> tuple[PagePort, int]:
     """A port that answers everything so."""
 
-    async def handle(asked: web.BaseRequest) -> web.StreamResponse:
+    async def handle(asked: HttpRequest) -> StreamResponse:
         return await tell_lines(asked, telling)
 
     port = PagePort(handle, Limits())

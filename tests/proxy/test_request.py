@@ -1,7 +1,9 @@
 """Requests as they came, and as somebody wants them to have come."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
+import msgspec
 import pytest
 
 from pairproxy.proxy.connection import Connection, Terms
@@ -10,8 +12,10 @@ from pairproxy.proxy.head import read_head
 from pairproxy.proxy.request import HttpRequest, Written
 from pairproxy.proxy.room import Room
 from pairproxy.proxy.server import Connections
+from pairproxy.responses import Response, StreamResponse
 from pairproxy.security.client_keys import ClientKey
-from tests.support.raw_client import request
+from tests.support.open_ports import open_port
+from tests.support.raw_client import RawClient, RawReply, request
 from tests.support.running import run_async
 
 
@@ -72,3 +76,70 @@ def test_a_connection_that_is_lost_is_none() -> None:
         assert (came.transport, came.remote, came.can_read_body) == (None, None, False)
 
     run_async(main())
+
+
+Handler = Callable[[HttpRequest], Awaitable[Written | StreamResponse]]
+
+
+def asked(handler: Handler, sent: bytes) -> RawReply:
+    """What a port with this handler answers."""
+
+    async def main() -> RawReply:
+        port, number = await open_port(handler)
+        async with await RawClient.open(number) as client:
+            reply = await client.ask(sent)
+        await port.stop()
+        return reply
+
+    return run_async(main())
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "query"),
+    [
+        ("/a%20b/c?d=e&d=%66&f=g+h#i?j", "/a b/c", {"d": "e", "f": "g h"}),
+        ("//a/b?d=", "//a/b", {"d": ""}),
+        ("http://evil.example/status", "/http://evil.example/status", {}),
+        ("*", "/*", {}),
+    ],
+)
+def test_path_and_query_are_taken_apart_when_a_page_asks(
+    target: str, path: str, query: dict[str, str]
+) -> None:
+    """What is no path is a page that there is not."""
+
+    async def handler(incoming: HttpRequest) -> StreamResponse:
+        told = [incoming.path, incoming.query, incoming.raw_path, incoming.remote]
+        return Response(msgspec.json.encode(told))
+
+    reply = asked(handler, request(f"GET {target} HTTP/1.1", None))
+    assert reply.json() == [path, query, target, "127.0.0.1"]
+
+
+def test_a_stream_is_sent_in_chunks_and_names_nobody() -> None:
+    """The connection is kept."""
+
+    async def handler(incoming: HttpRequest) -> StreamResponse:
+        response = StreamResponse()
+        await response.prepare(incoming)
+        await response.write(b"a")
+        await response.write(b"b")
+        return response
+
+    reply = asked(handler, request("GET / HTTP/1.1", None))
+    assert (reply.body, reply.is_whole, reply.header("Server")) == (b"ab", True, None)
+    assert reply.header("Connection") is None
+
+
+def test_what_was_written_is_known() -> None:
+    """A fault may be answered only where nothing was."""
+
+    async def handler(incoming: HttpRequest) -> StreamResponse:
+        response = StreamResponse()
+        before = incoming.connection.has_answer
+        await response.prepare(incoming)
+        assert (before, incoming.connection.has_answer) == (False, True)
+        await response.write(b"a")
+        return response
+
+    assert asked(handler, request("GET / HTTP/1.1", None)).body == b"a"

@@ -4,15 +4,15 @@ import asyncio
 import socket
 
 import pytest
-from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import QueueFull
 from pairproxy.descriptors import Descriptors
 from pairproxy.proxy import server
-from pairproxy.proxy.aiohttp_request import ours
 from pairproxy.proxy.listening import bind, port_of
+from pairproxy.proxy.request import HttpRequest
 from pairproxy.proxy.server import PagePort
+from pairproxy.responses import Response, StreamResponse
 from pairproxy.security import tls
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, eventually
@@ -259,14 +259,14 @@ def test_a_crowd_is_refused_where_descriptors_are_left_to_others(monkeypatch: py
     async def main() -> None:
         refusals: list[bool] = []
 
-        async def handler(incoming: web.BaseRequest) -> web.StreamResponse:
+        async def handler(incoming: HttpRequest) -> StreamResponse:
             for port in (for_locals, for_peers):
                 try:
-                    port.refuse_a_crowd(ours(incoming))
+                    port.refuse_a_crowd(incoming)
                     refusals.append(False)
                 except QueueFull:
                     refusals.append(True)
-            return web.Response()
+            return Response()
 
         for_locals, for_peers = PagePort(handler, Limits()), PagePort(handler, Limits(), kept=64)
         (sock,) = bind("127.0.0.1", 0, "")

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from aiohttp import web
 
 from pairproxy.config import Limits
 from pairproxy.proxy import server
 from pairproxy.proxy.listening import bind, port_of
 from pairproxy.proxy.server import PagePort
+from pairproxy.responses import Response
 from pairproxy.security import tls
 from tests.support.fake_engine import FakeEngine, eventually
 from tests.support.node import Node, identity, node_before
@@ -101,7 +101,7 @@ def test_stopping_ends_what_hangs() -> None:
     async def main() -> None:
         ended: list[str] = []
 
-        async def hang(_: web.BaseRequest) -> web.StreamResponse:
+        async def hang(_: object) -> Response:
             try:
                 await asyncio.Event().wait()
             finally:
@@ -126,9 +126,9 @@ def test_stopping_lets_a_reply_end_within_its_grace() -> None:
     """What ends in time is delivered whole."""
 
     async def main() -> None:
-        async def slow(_: web.BaseRequest) -> web.StreamResponse:
+        async def slow(_: object) -> Response:
             await asyncio.sleep(0.05)
-            return web.Response(text="whole")
+            return Response(b"whole")
 
         port, number = await open_port(slow)
         async with await RawClient.open(number) as client:

@@ -1,10 +1,10 @@
 """A port with a handler of the test, and an engine that says what it was asked."""
 
-from aiohttp import web
-
 from pairproxy.config import Limits
 from pairproxy.proxy.listening import bind, port_of
+from pairproxy.proxy.request import HttpRequest
 from pairproxy.proxy.server import Handler, PagePort
+from pairproxy.responses import Response, StreamResponse
 from tests.support import engine_scripts as scripts
 from tests.support.fake_engine import EngineConnection, ParsedRequest
 
@@ -14,9 +14,9 @@ async def echo(incoming: ParsedRequest, connection: EngineConnection) -> None:
     await connection.send(scripts.json_bytes({"target": incoming.target}))
 
 
-async def hello(_: web.BaseRequest) -> web.StreamResponse:
+async def hello(_: HttpRequest) -> StreamResponse:
     """An answer that aiohttp writes."""
-    return web.Response(text="hello")
+    return Response(b"hello")
 
 
 async def open_port(handler: Handler, **options: bool) -> tuple[PagePort, int]:

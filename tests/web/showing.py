@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from aiohttp import web
 
 from pairproxy.admin.server import AdminPort, Page
 from pairproxy.api.schema import Explanation, Report, Status
@@ -20,6 +19,8 @@ from pairproxy.config import Limits
 from pairproxy.core.errors import NotRemembered
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.listening import bind, port_of
+from pairproxy.proxy.request import HttpRequest
+from pairproxy.responses import Response, StreamResponse
 from pairproxy.web.serving import page_handlers
 
 DEADLINE_S = 20.0
@@ -60,15 +61,13 @@ def _pages(facts: Facts, *, has_events: bool) -> Mapping[str, Page]:
     """The page, the other documents, and a stream of statuses, two a second."""
 
     def document(path: str) -> Page:
-        async def answer(_: web.BaseRequest) -> web.StreamResponse:
-            return web.Response(
-                body=msgspec.json.encode(facts.documents[path]), content_type="application/json"
-            )
+        async def answer(_: HttpRequest) -> StreamResponse:
+            return Response(body=msgspec.json.encode(facts.documents[path]), content_type="application/json")
 
         return answer
 
-    async def events(request: web.BaseRequest) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    async def events(request: HttpRequest) -> StreamResponse:
+        response = StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         facts.watchers += 1
         try:
