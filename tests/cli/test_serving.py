@@ -50,3 +50,23 @@ def test_cryptography_is_met_by_another_process(tmp_path: Path) -> None:
     assert (done.stdout.strip(), (home / "cert.pem").exists()) == ("False", True)
     (tmp_path / "file").write_text("")
     _check_certificates(tmp_path / "file")
+
+
+def test_what_a_daemon_does_not_need_is_not_in_its_memory() -> None:
+    """Each was there once, with megabytes; what needs one imports it when it does."""
+    heavy = {
+        "aiohttp",
+        "cryptography",
+        "email",
+        "http.client",
+        "prometheus_client",
+        "rich",
+        "typer",
+        "yarl",
+        "zeroconf",
+    }
+    program = "import sys, pairproxy.daemon, pairproxy.cli.serving\nprint(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert not heavy.intersection(done.stdout.split())
