@@ -253,13 +253,23 @@ class Attempts:
         return self
 
     async def __anext__(self) -> Attempt:
+        attempt = await self.next()
+        if attempt is None:
+            raise StopAsyncIteration
+        return attempt
+
+    async def next(self) -> Attempt | None:
+        """The next attempt; None: there is no other, which takes no exception to say.
+
+        Raises the error that ended the request.
+        """
         desk, request = self._desk, self.request
         if self._arrived_at is None:
             desk.expect(self)
             self._arrived_at = desk.now()
             desk.tell(RequestArrived(self._arrived_at, request))
         elif self._answer is None and not desk.is_expected(request.id):
-            raise StopAsyncIteration
+            return None
         answer, self._answer = self._answer or await self._wait(), None
         if isinstance(answer, Refuse):
             raise answer.error
@@ -279,5 +289,9 @@ class Attempts:
             raise
 
     async def aclose(self) -> None:
+        """Nobody wants to hear of the request any more."""
+        self.close()
+
+    def close(self) -> None:
         """Nobody wants to hear of the request any more."""
         self._desk.forget(self.request.id)

@@ -6,12 +6,13 @@
 3. Inference is read as far as routing needs, handed to the dispatcher, and each attempt is forwarded.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing, suppress
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from random import Random
 
-from pairproxy.aside import aside
+from pairproxy.aside import aside, is_read_at_once
 from pairproxy.attempt import Attempt
 from pairproxy.config import Limits
 from pairproxy.core.dialects import reading, routes
@@ -33,7 +34,6 @@ from pairproxy.proxy.tunnel import is_websocket, tunnel, upgrading
 from pairproxy.proxy.unloading import Unloading
 from pairproxy.upstreams import Outgoing, Reply, Upstream
 
-_NAME_LENGTH = 64
 _NAME_BYTES = 16  # of chance in the name of a request: none comes twice
 _chance = Random()  # nobody gains by guessing a name, so the system need not be asked for each
 _OLD_CLIENT = "its client cannot read what a peer sends"
@@ -109,15 +109,18 @@ class ClientPort(Port):
     def _check(self, request: HttpRequest, downstream: Downstream) -> bool:
         """Let a request in or raise; True: the engine of this port has to judge its page, nobody else."""
         self.refuse_a_crowd(request)
-        check_form(request)
-        fields = request.headers
-        hosts = fields.getall("Host", [])
+        said = request.said
+        if not said.is_formed:
+            check_form(request)
+            said.is_formed = True
+        hosts = said.hosts
         if not hosts and request.version < (1, 1):
             hosts = ["localhost"]  # HTTP/1.0 needs none, and no browser speaks it
-        origins, site = fields.getall("Origin", []), fields.get("Sec-Fetch-Site")
+        origins = said.origins
         asks_engine = self._rules is cors.Rules.RELAYED or self.lets_engine_judge
         if self._gate.check(
-            hosts, origins, site, knows_containers=True, is_like_page=is_like_page(request.method, fields),
+            hosts, origins, said.site, knows_containers=True,
+            is_like_page=is_like_page(request.method, request.headers),
             can_engine_judge=bool(origins) and asks_engine and not is_websocket(request),
         ):  # fmt: skip
             return True  # and no word to the page from us
@@ -129,8 +132,10 @@ class ClientPort(Port):
     async def _infer(self, request: HttpRequest, downstream: Downstream) -> None:
         say_continue(request)
         body = await read_body(request, self._limits)
-        is_coded = "Content-Encoding" in request.headers
-        asked = await aside(body, partial(self._asked, request, body), is_coded=is_coded)
+        if is_read_at_once(body, is_coded=request.said.is_coded):
+            asked = self._asked(request, body)
+        else:
+            asked = await asyncio.to_thread(self._asked, request, body)
         if asked.unloads and not asked.local_only and asked.stays is None:
             await self._unload(request, body, asked.model, downstream)
             return
@@ -139,32 +144,33 @@ class ClientPort(Port):
             read = partial(continuation_of, asked, body, self._dispatcher.now)
             going = await aside(body, read, is_coded=False)
         relayed = None if going is None else going.relay
+        attempts = self._dispatcher.attempts(asked)
         try:
-            async with aclosing(self._dispatcher.attempts(asked)) as attempts:
-                async for attempt in attempts:
-                    async with attempt:
-                        outgoing = self._outgoing(request, body, attempt, going)
-                        await forward(attempt, self._route, outgoing, downstream, relayed)
+            while (attempt := await attempts.next()) is not None:
+                async with attempt:
+                    outgoing = self._outgoing(request, body, attempt, going)
+                    await forward(attempt, self._route, outgoing, downstream, relayed)
         except ReplyTruncated:
             if going is None or not going.end_with_error(downstream):
                 raise
+        finally:
+            attempts.close()
 
     def _asked(self, request: HttpRequest, body: bytes) -> Request:
-        fields = request.headers
+        said = request.said
         return reading.read(
             RequestId(_chance.randbytes(_NAME_BYTES).hex()),
             request.raw_path,
             body,
-            coding=", ".join(fields.getall("Content-Encoding", [])),
-            content_type=fields.get("Content-Type", ""),
+            coding=said.coding,
+            content_type=said.content_type,
             kind=self._kind,
             stays=_OLD_CLIENT if request.version < (1, 1) else None,
             client=request.remote or "",
-            run=_name(fields, headers.RUN) or None,
-            chain=_name(fields, headers.CHAIN),
-            trace=headers.trace_of(fields.getall(headers.TRACE, [])),
-            local_only=("Origin" in fields and self._rules is cors.Rules.KEPT)
-            or fields.get(headers.LOCAL, "").lower() == "true",
+            run=said.run or None,
+            chain=said.chain,
+            trace=said.trace,
+            local_only=said.is_local or (bool(said.origins) and self._rules is cors.Rules.KEPT),
             engine=self._engine,
         )
 
@@ -189,17 +195,16 @@ class ClientPort(Port):
         self, request: HttpRequest, body: bytes, content: bytes | None = None, target: str | None = None
     ) -> Outgoing:
         """The request for an engine of this node, with another body or target if they are given."""
-        fields = headers.to_engine(request.raw_headers)
+        fields = request.said.to_engine()
         if content is None or content is body:
             content = body
         else:
             fields = headers.with_length(fields, content)
-        is_chunked = "Transfer-Encoding" in request.headers
         return Outgoing(
             request.method,
             target or request.raw_path,
             fields,
-            Once(content) if is_chunked else content,
+            Once(content) if request.said.is_chunked else content,
             version=request.version,
         )
 
@@ -270,12 +275,6 @@ class ClientPort(Port):
 
     def _own_upstream(self) -> Upstream:
         return self._route.upstream(Place(self._own, self._engine))
-
-
-def _name(fields: Mapping[str, str], header: str) -> str:
-    """A name that the client gave in a header of ours; "" where it gave none, or none that can be shown."""
-    name = fields.get(header, "")[:_NAME_LENGTH]
-    return name if name.isprintable() else ""
 
 
 def _page(request: HttpRequest) -> str | None:

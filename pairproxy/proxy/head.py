@@ -14,6 +14,7 @@ import re
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from pairproxy.proxy.headers import Fates
+from pairproxy.proxy.said import Said
 
 FIELDS = 128  # in one request; clients send 5 to 20
 EARLY_BYTES = (
@@ -66,7 +67,9 @@ class Head:
     follow.
     """
 
-    __slots__ = ("fields", "is_counted", "is_kept", "length", "method", "raw_fields", "target", "version")
+    __slots__ = (
+        "fields", "is_counted", "is_kept", "length", "method", "raw_fields", "said", "target", "version",
+    )  # fmt: skip
 
     def __init__(self, line: "re.Match[bytes]") -> None:
         """``line``: a match of the grammar. Raises Malformed for what it cannot say."""
@@ -86,6 +89,8 @@ class Head:
             raise Malformed
         self.length = self._framed()
         self.is_kept = self._keeps()
+        self.said: Said | None = None
+        """What its headers say to a port, once one asked (HttpRequest.said)."""
 
     def _framed(self) -> int | None:
         """Where the body ends. Raises Malformed where two could differ on that."""

@@ -7,7 +7,6 @@ the memory here is bounded (core.dialects.guests).
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -230,8 +229,9 @@ class PeerPort(Port):
         return serving
 
     async def _serve(self, asked: Request, given: _Given, downstream: Downstream) -> None:
-        async with aclosing(self._dispatcher.attempts(asked)) as attempts:
-            async for attempt in attempts:
+        attempts = self._dispatcher.attempts(asked)
+        try:
+            while (attempt := await attempts.next()) is not None:
                 async with attempt:
                     host = ("Host", self._authority_of(attempt.place.engine))
                     own = (host, *headers.on_trace(asked.trace))
@@ -239,6 +239,8 @@ class PeerPort(Port):
                     fields = headers.to_peer(given.fields, content, own)
                     outgoing = Outgoing("POST", given.target, fields, content)
                     await forward(attempt, self._route, outgoing, downstream)
+        finally:
+            attempts.close()
 
     async def _unload(self, asked: Request, given: _Given, downstream: Downstream) -> None:
         """Unload a model that nobody but this peer has used lately."""

@@ -12,6 +12,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from pairproxy.proxy.content import Content, whole
 from pairproxy.proxy.head import Head, RawFields
+from pairproxy.proxy.said import Said
 from pairproxy.security.client_keys import ClientKey
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class HttpRequest:
     """Request line, headers, the body as it comes, and the connection it came on."""
 
     __slots__ = (
-        "connection", "content", "content_length", "head", "headers", "keep_alive", "key", "method",
+        "_said", "connection", "content", "content_length", "head", "headers", "keep_alive", "key", "method",
         "raw_headers", "raw_path", "version",
     )  # fmt: skip
 
@@ -37,8 +38,22 @@ class HttpRequest:
         self.raw_headers: RawFields = head.raw_fields
         self.keep_alive: bool = head.is_kept
         self.content_length: int | None = head.length if head.is_counted else None
+        self._said = head.said
         self.key: ClientKey | None = None
         """By which it was let in, at a port that asks for one (key_port)."""
+
+    @property
+    def said(self) -> Said:
+        """What its headers say to a port."""
+        said, head = self._said, self.head
+        if said is None and self.headers is head.fields:  # and not those that somebody wants it to have
+            said = head.said
+        if said is None:
+            said = Said(self.headers, self.raw_headers)
+            if self.headers is head.fields:
+                head.said = said
+        self._said = said
+        return said
 
     @property
     def transport(self) -> asyncio.Transport | None:
@@ -80,7 +95,7 @@ class HttpRequest:
     def with_headers(self, fields: Iterable[tuple[str, str]]) -> "HttpRequest":
         """The request as if it had come with these headers. Raises UnicodeError where they are not UTF-8."""
         twin = self._alike()
-        twin.headers = CIMultiDictProxy(CIMultiDict(fields))
+        twin.headers, twin._said = CIMultiDictProxy(CIMultiDict(fields)), None
         twin.raw_headers = tuple((name.encode(), text.encode()) for name, text in twin.headers.items())
         return twin
 
@@ -92,7 +107,8 @@ class HttpRequest:
 
     def _alike(self) -> "HttpRequest":
         twin = HttpRequest(self.head, self.content, self.connection)
-        twin.headers, twin.raw_headers, twin.key = self.headers, self.raw_headers, self.key
+        twin.headers, twin.raw_headers, twin._said = self.headers, self.raw_headers, self._said
+        twin.key = self.key
         return twin
 
 

@@ -143,3 +143,18 @@ def test_what_was_written_is_known() -> None:
         return response
 
     assert asked(handler, request("GET / HTTP/1.1", None)).body == b"a"
+
+
+def test_what_a_head_says_is_read_once_for_all_that_have_it() -> None:
+    """But not for one that is wanted to have other headers."""
+
+    async def main() -> None:
+        sent = request("POST / HTTP/1.1", b"body")
+        one, other = incoming(sent), incoming(sent)
+        assert one.said is other.said
+        assert one.with_body(b"").said is one.said
+        changed = one.with_headers([("Host", "y")])
+        assert (changed.said.hosts, one.said.hosts) == (["y"], ["localhost"])
+        assert incoming(sent).said.hosts == ["localhost"]
+
+    run_async(main())
