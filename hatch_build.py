@@ -14,7 +14,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ COMPILERS = ["mypy>=2.4,<3", "setuptools>=78,<90"]
 """What compiles; mypyc comes with mypy. The same stands among the needs of the tests."""
 OPTIMISATION = "2"  # decision 232 has the figures
 LIMIT_S = 1800.0  # a minute or two on two idle cores
+IMPORTING = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)"
 OUTPUT, OBJECTS = "compiled", "objects"
 SLOWER = "pairproxy is built without its compiled modules, so that a request costs about twice as much"
 
@@ -142,12 +143,21 @@ def _matches(root: Path, pattern: str) -> list[str]:
     return found
 
 
-def compiled(root: Path, modules: Iterable[str], directory: Path) -> dict[str, str]:
+def compiled(root: Path, modules: Sequence[str], directory: Path) -> dict[str, str]:
     """Compile a copy of the package in a directory: extension -> where it belongs. Raises CannotCompile."""
     unwanted = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd")
     shutil.copytree(root / PACKAGE, directory / PACKAGE, ignore=unwanted)
     (directory / "mypy.ini").write_text("[mypy]\nignore_missing_imports = True\n", encoding="utf-8")
-    command = [sys.executable, str(Path(__file__).resolve()), *modules]
+    _run([sys.executable, str(Path(__file__).resolve()), *modules], directory, "compiling failed")
+    output = directory / OUTPUT
+    shutil.copytree(output, directory, dirs_exist_ok=True)
+    names = [module.removesuffix(".py").replace("/", ".") for module in modules]
+    _run([sys.executable, "-c", IMPORTING, *names], directory, "what was compiled cannot be imported")
+    return {str(path): path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file()}
+
+
+def _run(command: list[str], directory: Path, failed: str) -> None:
+    """One program in the copy. Raises CannotCompile with the words given and the cause."""
     with (directory / "log").open("w+", encoding="utf-8", errors="replace") as log:
         try:
             status = subprocess.run(
@@ -160,13 +170,11 @@ def compiled(root: Path, modules: Iterable[str], directory: Path) -> dict[str, s
                 timeout=LIMIT_S,
             ).returncode
         except subprocess.TimeoutExpired:
-            raise CannotCompile(f"compiling took more than {LIMIT_S:.0f} s.") from None
+            raise CannotCompile(f"{failed}: it took more than {LIMIT_S:.0f} s.") from None
         log.seek(0)
         told = log.read()
     if status:
-        raise CannotCompile(f"compiling failed: {_cause(told)}.")
-    output = directory / OUTPUT
-    return {str(path): path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file()}
+        raise CannotCompile(f"{failed}: {_cause(told)}.")
 
 
 def _cause(told: str) -> str:

@@ -183,6 +183,16 @@ def test_what_mypyc_refuses_is_told_with_its_place(project: Path) -> None:
     assert "compiling failed: pairproxy/hot.py:2: error: Incompatible return value type" in done.stderr
 
 
+@pytest.mark.slow
+def test_what_cannot_be_imported_is_no_wheel(project: Path) -> None:
+    """Some of what mypyc cannot do shows only there."""
+    needs_a_compiler()
+    (project / "pairproxy" / "hot.py").write_text("raise RuntimeError('not here')\n")
+    done = build(project, PAIRPROXY_COMPILE="1")
+    assert done.returncode == 1
+    assert "what was compiled cannot be imported: RuntimeError: not here" in done.stderr
+
+
 def test_nowhere_to_write_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
