@@ -35,8 +35,10 @@ class Asking:
 
     def begin(self) -> None:
         """The queue is planned anew."""
-        self._wishes.clear()
-        self._sent.clear()
+        if self._wishes:
+            self._wishes.clear()
+        if self._sent:
+            self._sent.clear()
 
     def may_send(self, place: Place, at: float) -> bool:
         """Whether a request may go now to a free slot; it is taken as sent then."""

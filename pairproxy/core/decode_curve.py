@@ -190,12 +190,14 @@ def _unlikeliness(prior_beta: float) -> tuple[float, ...]:
 
 def _rates(tokens: float, company_s: Mapping[int, float]) -> list[float]:
     """ln r1 by this reply alone, for each of BENDS; within MOST_LOG, as an engine may mistake its units."""
-    alone_s = [0.0] * len(BENDS)
-    few = company_s.items() if len(company_s) <= MOST_COMPANIES else _together(company_s)
-    for company, seconds in few:
-        others = company - 1
-        alone_s = [one + seconds / (1.0 + beta * others) for one, beta in zip(alone_s, BENDS, strict=True)]
-    logs = [math.log(tokens / one) for one in alone_s]
+    together = company_s.items() if len(company_s) <= MOST_COMPANIES else _together(company_s)
+    few = [(company - 1.0, seconds) for company, seconds in together]
+    logs: list[float] = []
+    for beta in BENDS:
+        alone_s = 0.0
+        for others, seconds in few:
+            alone_s += seconds / (1.0 + beta * others)
+        logs.append(math.log(tokens / alone_s))
     if max(logs) > MOST_LOG or min(logs) < -MOST_LOG:
         return [min(max(one, -MOST_LOG), MOST_LOG) for one in logs]
     return logs

@@ -18,7 +18,7 @@ from pairproxy.core.errors import (
 )
 from pairproxy.core.events import AttemptFailed, AttemptFinished, EngineSettled, ReplyBroken, RequestAbandoned
 from pairproxy.core.knowledge import Knowledge, stopping
-from pairproxy.core.models import AttemptId, Outcome, Place
+from pairproxy.core.models import AttemptId, NodeId, Outcome, Place
 from pairproxy.core.queue import Waiting
 from pairproxy.core.running import Running
 
@@ -45,11 +45,10 @@ class Endings:
         if running.place.node == self._knows.own and running.request.is_streaming:
             self._keep(running)
 
-    def finished(self, event: AttemptFinished) -> None:
+    def finished(self, event: AttemptFinished, running: Running) -> None:
         """A reply ended; a good one teaches lengths, and speeds if it was made here."""
         knows = self._knows
-        running = knows.running.get(event.attempt)
-        if running is None or running.is_settling:
+        if running.is_settling:
             return
         knows.served.pop(event.attempt.request, None)
         usage = event.usage
@@ -186,6 +185,11 @@ class Endings:
         alive = sum(engine.yours for engine in document.engines)
         error = NodeGone("The node was restarted.")
         return [BreakOff(one.attempt, error) for one in there[: max(len(there) - alive, 0)]]
+
+    def lost(self, node: NodeId) -> list[Command]:
+        """Nothing is heard of a node any more: what it ran for us is broken off."""
+        error = NodeGone("The node stopped answering.")
+        return [BreakOff(running.attempt, error) for running in self._knows.running.at_node(node)]
 
     def settled(self, event: EngineSettled) -> None:
         """An engine is free of what was given up."""

@@ -84,10 +84,14 @@ class Runners:
 
     def __init__(self) -> None:
         self._last: OrderedDict[tuple[Place, ModelName], str] = OrderedDict()
+        self._latest: tuple[Place, ModelName, str] | None = None
 
     def sent(self, place: Place, request: Request) -> None:
         """A request goes to a place; from now on its runner is the loaded one."""
-        key = (place, request.model)
+        sent = (place, request.model, request.runner)
+        if sent == self._latest:
+            return  # as nearly always
+        self._latest, key = sent, (place, request.model)
         self._last[key] = request.runner
         self._last.move_to_end(key)
         if len(self._last) > REMEMBERED_RUNNERS:

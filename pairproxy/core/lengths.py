@@ -6,9 +6,8 @@ share it; the same client; the same model. Before any, a log-normal prior.
 
 import math
 from bisect import bisect_left, bisect_right, insort
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from statistics import NormalDist
 from typing import NamedTuple
@@ -86,13 +85,12 @@ _BEFORE = _Before.of(_PRIOR, 1.0)
 
 
 class Lengths:
-    """A distribution of reply lengths in tokens. Frozen once made; most questions take O(log n).
+    """A distribution of reply lengths in tokens; most questions take O(log n).
 
     It is made anew for every reply that was learned, mostly to be asked for the mean: so all else is reckoned
-    when it is first asked for, and what was seen and what was expected before are never merged.
+    when it is first asked for, and what was seen is neither merged with what was expected before nor copied:
+    one of a LengthTable may be asked until the next reply of its kind is learned.
     """
-
-    __slots__ = ("_as_before", "_before", "_logs", "_seen", "_sums", "_total", "_weight")
 
     def __init__(
         self, seen: Iterable[int] = (), like: "Lengths | None" = None, total: int | None = None
@@ -100,13 +98,12 @@ class Lengths:
         """Of what was ``seen``, and of what was to be expected before: ``like``, else the prior.
 
         The prior weighs as much as one reply that was seen; ``like``, of the same model, as LIKE_WEIGHT.
-        ``total``: the sum of what was seen, if that is known and all of it in order.
+        ``total``: the sum of what was seen, if that is known and all of it a list in order.
         """
-        self._seen = sorted(seen) if total is None else [*seen]
+        self._seen = seen if isinstance(seen, list) and total is not None else sorted(seen)
         self._before = before = _BEFORE if like is None else like.as_before()
         self._weight = len(self._seen) + before.weight * _ATOMS
-        total = sum(self._seen) if total is None else total
-        self._total = total + before.sums[-1] * before.weight
+        self._total = (sum(self._seen) if total is None else total) + before.sums[-1] * before.weight
         self._sums: list[int] | None = None  # of all shorter ones, for each that was seen
         self._as_before: _Before | None = None
         self._logs: tuple[float, float] | None = None
@@ -197,30 +194,36 @@ _Kind = tuple[ModelName, str, int]
 """(model, client or "", hash of the prompt's start or 0)."""
 
 
-@dataclass(slots=True)
 class _Seen:
-    last: deque[int] = field(default_factory=deque)
-    ordered: list[int] = field(default_factory=list)  # the same, the shortest first
-    total: int = 0
-    count: int = 0  # also those that are forgotten
-    made: Lengths | None = None
-    made_like: Lengths | None = None
+    def __init__(self) -> None:
+        self._ring: list[int] = []  # the oldest is at the next place
+        self._ordered: list[int] = []  # the same, the shortest first
+        self._total = 0
+        self.count = 0  # also those that are forgotten
+        self._made: Lengths | None = None
+        self._made_like: Lengths | None = None
 
     def add(self, tokens: int) -> None:
-        if len(self.last) == REMEMBERED:
-            gone = self.last.popleft()
-            del self.ordered[bisect_left(self.ordered, gone)]
-            self.total -= gone
-        self.last.append(tokens)
-        self.total += tokens
-        insort(self.ordered, tokens)
-        self.count += 1
-        self.made = None
+        place = self.count % REMEMBERED
+        self.count, self._made = self.count + 1, None
+        if len(self._ring) < REMEMBERED:
+            self._ring.append(tokens)
+        elif (gone := self._ring[place]) == tokens:
+            return  # as it is where each reply is as long as its limit
+        else:
+            self._ring[place] = tokens
+            del self._ordered[bisect_left(self._ordered, gone)]
+            self._total -= gone
+        insort(self._ordered, tokens)
+        self._total += tokens
+
+    def last(self) -> tuple[int, ...]:
+        return (*self._ring[self.count % REMEMBERED :], *self._ring[: self.count % REMEMBERED])
 
     def lengths(self, like: Lengths | None = None) -> Lengths:
-        if self.made is None or self.made_like is not like:
-            self.made, self.made_like = Lengths(self.ordered, like, self.total), like
-        return self.made
+        if self._made is None or self._made_like is not like:
+            self._made, self._made_like = Lengths(self._ordered, like, self._total), like
+        return self._made
 
 
 class LengthTable:
@@ -258,7 +261,7 @@ class LengthTable:
     def models(self) -> dict[ModelName, tuple[int, ...]]:
         """The last replies of each model, the oldest first."""
         return {
-            model: tuple(seen.last)
+            model: seen.last()
             for (model, client, block), seen in self._seen.items()
             if not client and not block
         }

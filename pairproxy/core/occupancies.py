@@ -8,7 +8,6 @@ who comes is put in, and who ends is taken out.
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from pairproxy.core.avoidance import Avoidance
 from pairproxy.core.documents import EngineState
@@ -49,14 +48,18 @@ class _Many:
             del self.reading[bisect_left(self.reading, reading_s)]
 
 
-class _Told(NamedTuple):
+class _Told:
     """What is known of a place beside what runs there for us."""
 
-    slots: int
-    frees_in_s: Sequence[float]  # of others, as their node expected them at heard_at
-    kept_s: Sequence[float]  # of slots that are promised to others
-    heard_at: float | None  # None: it is this node
-    state: EngineState | None  # None as well
+    def __init__(
+        self, slots: int, kept_s: Sequence[float], heard_at: float | None, state: EngineState | None
+    ) -> None:
+        self.slots = slots
+        self.kept_s = kept_s  # of slots that are promised to others
+        self.heard_at = heard_at  # None: it is this node
+        self.state = state  # None as well
+        # Of others' requests, as their node expected them at heard_at.
+        self.frees_in_s: Sequence[float] = () if state is None else state.frees_in_s
 
 
 class SlotTable:
@@ -110,13 +113,13 @@ class SlotTable:
     def _told(self, place: Place, at: float, origin: NodeId | None) -> _Told:
         if place.node == self._local.own:
             kept = self._promises.kept_from(place.engine, origin, at) if self._promises.has_any else ()
-            return _Told(self._local.slots()[place], (), kept, None, None)
+            return _Told(self._local.slots()[place], kept, None, None)
         known = self._nodes.engine(place)
         if known is None:
             raise KeyError(place)
         state, heard_at = known
         kept = kept_from(origin or self._local.own, state.promises, at - heard_at)
-        return _Told(state.slots, state.frees_in_s, kept, heard_at, state)
+        return _Told(state.slots, kept, heard_at, state)
 
     # --- what begins and ends ---------------------------------------------------------------------------
 
@@ -145,7 +148,8 @@ class SlotTable:
     # --- what is left -----------------------------------------------------------------------------------
 
     def _built(self, place: Place, told: _Told, at: float) -> Occupancy:
-        slots, frees_in_s, kept_s, heard_at, state = told
+        slots, state = told.slots, told.state
+        frees_in_s, kept_s, heard_at = told.frees_in_s, told.kept_s, told.heard_at
         beta = self._beta(place, self._local.all_rates(place.engine) if state is None else state)
         count = self._running.count(place)
         slowness = 1.0 + beta * max(count + len(frees_in_s) + len(kept_s) - 1, 0)

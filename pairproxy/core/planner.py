@@ -1,7 +1,6 @@
 """The walk over the queue: who goes where now, and who waits for a place that is better than a free one."""
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -80,32 +79,40 @@ class Planner:
         self._prefix_length = rules.prefix_length
         self._concurrency_threshold = rules.concurrency_threshold
 
-    def walk(self, queue: Sequence[Waiting], at: float) -> tuple[list[Placed], deque[Waiting]]:
+    def rest(self, at: float) -> None:
+        """Plan nothing, as nothing waits."""
+        self.settles_at = None
+        self._asking.begin()
+        self._chains.settle((), at)
+        self._pricing.holders.let_go()
+        self._asking.end(())
+
+    def walk(self, queue: list[Waiting], at: float) -> tuple[list[Placed], list[Waiting]]:
         """Plan the queue, in its order; returns what goes now and what keeps waiting, in order.
 
         A pick that is busy is noted in the plan, so that whoever stands behind reckons with it.
         """
+        if not queue:
+            self.rest(at)
+            return [], []
         self.settles_at = None
         self._asking.begin()
         self._chains.settle(queue, at)
         held: list[Place] = []  # where a free slot is not used for want of a promise
-        placed: list[Placed] = []
-        rest: deque[Waiting] = deque()
-        if queue:
-            self._pricing.holders.hold()
-            self._pricing.bursts.update(queue)
-            only = self._only_place(queue, at)
-            if only is None:
-                placed, rest = self._walk(queue, held, at)
-            elif (one := self._sent(queue[0], only, held, at)) is not None:
-                placed.append(one)
-            else:
-                rest.extend(queue)
+        self._pricing.holders.hold()
+        self._pricing.bursts.update(queue)
+        only = self._only_place(queue, at)
+        if only is None:
+            placed, rest = self._walk(queue, held, at)
+        elif (one := self._sent(queue[0], only, held, at)) is not None:
+            placed, rest = [one], []
+        else:
+            placed, rest = [], queue
         self._pricing.holders.let_go()
         self._asking.end(held)
         return placed, rest
 
-    def _only_place(self, queue: Sequence[Waiting], at: float) -> list[Candidate] | None:
+    def _only_place(self, queue: list[Waiting], at: float) -> list[Candidate] | None:
         """The plain path: one request waits, one place has what it asks for, and a slot is free there.
 
         Then nothing is to be weighed: not what waits at other origins (they take no slot that is free now),
@@ -118,14 +125,12 @@ class Planner:
         candidates = self._pricing.candidates(waiting.request, waiting.excluded, occupancies, at)
         return candidates if candidates[0].is_free else None
 
-    def _walk(
-        self, queue: Sequence[Waiting], held: list[Place], at: float
-    ) -> tuple[list[Placed], deque[Waiting]]:
+    def _walk(self, queue: list[Waiting], held: list[Place], at: float) -> tuple[list[Placed], list[Waiting]]:
         """Weigh each request against all places and those before it."""
         walk = _Walk(self._pricing, len(queue), held, at)
         self._pricing.backlog.begin(at)
         placed: list[Placed] = []
-        rest: deque[Waiting] = deque()
+        rest: list[Waiting] = []
         for waiting in queue:
             one = self._planned(waiting, walk)
             if one is None:

@@ -13,7 +13,6 @@ In the order of the rules:
 """
 
 import math
-from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from heapq import heapify, heappop, heapreplace
 from typing import Final
@@ -91,7 +90,7 @@ class RequestQueue:
     def __init__(self, timeout_s: float, expected: Expected) -> None:
         self._timeout_s = timeout_s
         self._expected = expected
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: list[Waiting] = []
         self._turns: dict[Client, _Turn] = {}
         self._least = 0.0  # work at which who begins to wait begins; never falls while something waits
 
@@ -130,12 +129,12 @@ class RequestQueue:
     def put_back(self, waiting: Waiting) -> None:
         """Take in a request whose attempt failed: it waited before all others."""
         waiting.is_announced = False
-        self._waiting.appendleft(waiting)
+        self._waiting.insert(0, waiting)
 
     def in_order(self, at: float) -> list[Waiting]:
         """Who is to be planned first; ``at`` is now."""
         if len(self._waiting) < 2:
-            return [*self._waiting]
+            return self._waiting[:]
         lines: dict[Client, list[Waiting]] = {}
         back: list[Waiting] = []
         for waiting in self._waiting:
@@ -144,10 +143,10 @@ class RequestQueue:
         for line in lines.values():
             line.sort(key=_within_client)
         ordered = back + self._in_turns(lines, at)
-        self._waiting = deque(ordered)
-        return ordered
+        self._waiting = ordered
+        return ordered[:]
 
-    def keep(self, waiting: deque[Waiting], at: float) -> None:
+    def keep(self, waiting: list[Waiting], at: float) -> None:
         """Let these, in this order, be what waits: the others were sent."""
         if waiting and len(waiting) != len(self._waiting):  # where none is left, turns begin anew
             kept = {id(one) for one in waiting}
@@ -158,7 +157,7 @@ class RequestQueue:
 
     def remove(self, request: RequestId) -> None:
         """Forget a request, if it waits."""
-        self._waiting = deque(waiting for waiting in self._waiting if waiting.request.id != request)
+        self._waiting = [waiting for waiting in self._waiting if waiting.request.id != request]
 
     def take_overdue(
         self,
@@ -184,7 +183,7 @@ class RequestQueue:
                 overdue.append(waiting)
         if overdue:
             gone = {id(waiting) for waiting in overdue}
-            self._waiting = deque(waiting for waiting in self._waiting if id(waiting) not in gone)
+            self._waiting = [waiting for waiting in self._waiting if id(waiting) not in gone]
         return overdue
 
     def next_deadline(self) -> float | None:

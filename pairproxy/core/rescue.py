@@ -29,7 +29,6 @@ from pairproxy.core.bursts import Burst
 from pairproxy.core.commands import BreakOff
 from pairproxy.core.dialects import routes
 from pairproxy.core.errors import Moved
-from pairproxy.core.events import AttemptFinished
 from pairproxy.core.knowledge import Knowledge
 from pairproxy.core.models import AttemptId, Candidate, Place, Request
 from pairproxy.core.occupancies import Occupancies
@@ -76,15 +75,13 @@ class Rescue:
         """When it has to be looked at again, if nothing happens before; None: there is no candidate."""
         return self._next
 
-    def finished(self, event: AttemptFinished) -> None:
+    def finished(self, running: Running, output_tokens: int) -> None:
         """Note what a place has done for a burst. Call it before the attempt is forgotten."""
-        running = self._knows.running.get(event.attempt)
-        if running is not None and running.request.origin is None:
+        if running.request.origin is None:
             burst = self._bursts.find(running.request)
             if burst is not None:
                 prompts, replies = burst.done.get(running.place, (0, 0))
-                replies += event.usage.output_tokens or 0
-                burst.done[running.place] = prompts + running.request.prompt_tokens, replies
+                burst.done[running.place] = prompts + running.request.prompt_tokens, replies + output_tokens
 
     def look(self, at: float) -> list[BreakOff]:
         """Take back the straggler for which it is worth most, if there is one; call it after the plan."""

@@ -18,11 +18,11 @@ from collections.abc import Callable, Mapping, Set
 from random import Random
 
 from pairproxy.core.arrivals import Arrivals
-from pairproxy.core.commands import BreakOff, Command, Dispatch, Enqueue, Refuse
+from pairproxy.core.commands import Command, Dispatch, Enqueue, Refuse
 from pairproxy.core.discipline import Finding
-from pairproxy.core.documents import PROTOCOL, StateDocument
+from pairproxy.core.documents import StateDocument
 from pairproxy.core.endings import Endings
-from pairproxy.core.errors import NodeGone, PairproxyError
+from pairproxy.core.errors import PairproxyError
 from pairproxy.core.events import (
     AttemptFailed,
     AttemptFinished,
@@ -162,19 +162,7 @@ class Scheduler:
         told: Mapping[EngineId, int] | None = None,
     ) -> StateDocument:
         """What this node publishes about itself to one peer. ``told``: see LocalEngines.states."""
-        return StateDocument(
-            node=self.own,
-            name=name,
-            protocol=PROTOCOL,
-            epoch=epoch,
-            sequence=sequence,
-            is_draining=self.is_draining or bool(self.local.withheld),
-            waiting=self.waiting,
-            engines=self._sharing.publish(reader, at, told),
-            wanted=self._sharing.wanted(reader, at),
-            catalogue=self.rights.catalogue(self.local.catalogue(), reader).content,
-            withheld="" if self.is_draining else self.local.why_nothing,
-        )
+        return self._sharing.document(reader, epoch, sequence, name, at, told)
 
     # --- events -----------------------------------------------------------------------------------------
 
@@ -185,14 +173,10 @@ class Scheduler:
             case RequestAbandoned():
                 self._endings.abandoned(event)
             case FirstByteReceived():
-                self._begin(event)
+                if (running := self.running.get(event.attempt)) is not None:
+                    self._begin(running, event.at, is_error=event.is_error)
             case AttemptFinished():
-                if event.is_whole:
-                    self._begin(FirstByteReceived(event.at, event.attempt))
-                    self.running.count_time(event.at)  # it was two events
-                self._silence.heard(event.attempt, event.at)
-                self._rescue.finished(event)
-                self._endings.finished(event)
+                self._finish(event)
             case AttemptFailed():
                 commands += self._endings.failed(event)
             case ReplyBroken():
@@ -242,14 +226,22 @@ class Scheduler:
         elif isinstance(judged, PairproxyError):
             commands.append(Refuse(event.request.id, judged))
 
-    def _begin(self, event: FirstByteReceived) -> None:
-        self._silence.heard(event.attempt, event.at)
+    def _begin(self, running: Running, at: float, *, is_error: bool = False) -> None:
+        self._silence.heard(running, at)
+        self.running.begin(running, at)
+        self._knows.pricing.slots.begun(running)
+        if not is_error:
+            self._endings.begun(running)
+        self._knows.avoidance.begun(running.place)
+
+    def _finish(self, event: AttemptFinished) -> None:
         if (running := self.running.get(event.attempt)) is not None:
-            self.running.begin(running, event.at)
-            self._knows.pricing.slots.begun(running)
-            if not event.is_error:
-                self._endings.begun(running)
-            self._knows.avoidance.begun(running.place)
+            if event.is_whole:
+                self._begin(running, event.at)
+                self.running.count_time(event.at)  # it was two events
+            self._silence.heard(running, event.at)
+            self._rescue.finished(running, event.usage.output_tokens or 0)
+            self._endings.finished(event, running)
 
     def _hear(self, document: StateDocument, at: float, commands: list[Command]) -> None:
         life = self.nodes.epoch(document.node)
@@ -263,12 +255,14 @@ class Scheduler:
 
     def _lose(self, node: NodeId, commands: list[Command]) -> None:
         self.nodes.lose(node)
-        error = NodeGone("The node stopped answering.")
-        commands += [BreakOff(running.attempt, error) for running in self.running.at_node(node)]
+        commands += self._endings.lost(node)
 
     # --- the plan ---------------------------------------------------------------------------------------
 
     def _plan(self, at: float, commands: list[Command]) -> None:
+        if not len(self._knows.queue):
+            self._knows.planner.rest(at)
+            return
         placed, rest = self._knows.planner.walk(self._knows.queue.in_order(at), at)
         self._knows.queue.keep(rest, at)
         for one in placed:

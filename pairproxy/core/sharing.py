@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from pairproxy.core.documents import EngineReport, EngineState, StateDocument, Wanted
+from pairproxy.core.documents import PROTOCOL, EngineReport, EngineState, StateDocument, Wanted
 from pairproxy.core.knowledge import Knowledge
 from pairproxy.core.models import EngineId, NodeId, Place, Request
 from pairproxy.core.promises import Wish
@@ -103,6 +103,31 @@ class Sharing:
         if self._knows.asking.places:
             self.pressing |= self._knows.asking.asked(at)
         self.pressing.discard(self._knows.own)
+
+    def document(
+        self,
+        reader: NodeId,
+        epoch: str,
+        sequence: int,
+        name: str,
+        at: float,
+        told: Mapping[EngineId, int] | None = None,
+    ) -> StateDocument:
+        """What this node publishes about itself to one peer. ``told``: see LocalEngines.states."""
+        knows, local = self._knows, self._knows.local
+        return StateDocument(
+            node=knows.own,
+            name=name,
+            protocol=PROTOCOL,
+            epoch=epoch,
+            sequence=sequence,
+            is_draining=knows.is_draining or bool(local.withheld),
+            waiting=len(knows.queue),
+            engines=self.publish(reader, at, told),
+            wanted=self.wanted(reader, at),
+            catalogue=knows.rights.catalogue(local.catalogue(), reader).content,
+            withheld="" if knows.is_draining else local.why_nothing,
+        )
 
     def publish(
         self, reader: NodeId, at: float, told: Mapping[EngineId, int] | None

@@ -47,13 +47,11 @@ class Silence:
         """When it has to be looked at again, if nothing happens before; None: nothing is silent."""
         return self._next
 
-    def heard(self, attempt: AttemptId, at: float) -> None:
-        """A reply began or ended; call it before the attempt is forgotten."""
-        running = self._knows.running.get(attempt)
-        if running is not None:
-            self._signs[running.place] = at
-            if len(self._signs) > MOST_PLACES:
-                del self._signs[min(self._signs, key=self._signs.__getitem__)]
+    def heard(self, running: Running, at: float) -> None:
+        """A reply began or ended."""
+        self._signs[running.place] = at
+        if len(self._signs) > MOST_PLACES:
+            del self._signs[min(self._signs, key=self._signs.__getitem__)]
 
     def quiet_s(self, request: Request, pick: Candidate, rates: Rates) -> float:
         """Seconds of silence in the middle of a stream after which it does not go on any more."""

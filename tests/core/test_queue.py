@@ -1,4 +1,4 @@
-from collections import Counter, deque
+from collections import Counter
 from itertools import combinations, pairwise
 from random import Random
 
@@ -41,7 +41,7 @@ def come(
 def send_first(queue: RequestQueue, at: float = 0.0) -> Waiting:
     """The first in order goes out."""
     first, *rest = queue.in_order(at)
-    queue.keep(deque(rest), at)
+    queue.keep(list(rest), at)
     first.attempts += 1
     return first
 
@@ -92,7 +92,7 @@ def test_a_request_leaves_by_name() -> None:
     queue.remove(ask("r1").id)
     queue.remove(ask("r1").id)
     assert names(queue) == ["r2"]
-    queue.keep(deque(), 1.0)
+    queue.keep([], 1.0)
     assert len(queue) == 0
 
 
