@@ -4,7 +4,7 @@
 
     Upstream.send(Outgoing) -> Reply -> relay() to a client | read() | lines() | abandon()
         |  IdlePool      connections between two requests, reused only where that is safe
-        |  Connection    one asyncio.Protocol: one exchange at a time
+        |  Connection    what asyncio calls a protocol: one exchange at a time
         |  HeadReader    status line and headers (httptools, and rules of our own)
         `  Framing       where the body ends, and what it holds; never changes a byte
 

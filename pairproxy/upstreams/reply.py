@@ -78,6 +78,8 @@ class Reply(Incoming):
             begun()
             if part := self._take_part():
                 seen(part)
+            if self.is_complete:
+                return
             self._write, self._seen, self._buffered = write, seen, buffered
             while True:
                 if not self._has_room() and not self.is_complete:
@@ -169,6 +171,7 @@ class Lines:
         self._whole: deque[bytes] = deque()
         self._rest = bytearray()
         self._has_ended = False
+        self._is_too_long = False  # what comes next
 
     def __aiter__(self) -> "Lines":
         return self
@@ -176,6 +179,9 @@ class Lines:
     async def __anext__(self) -> bytes:
         try:
             while not self._whole and not self._has_ended:
+                if self._is_too_long:
+                    too_long = f"a line of more than {self._limit_bytes} bytes"
+                    raise BrokenReply(f"{self._reply.who} sent {too_long}. Unused.")
                 self._take(await self._reply.more())
         except BaseException:
             self._end()
@@ -199,10 +205,12 @@ class Lines:
         whole: list[bytearray] = []
         if b"\n" in part:
             *whole, self._rest = self._rest.split(b"\n")
-        if max(map(len, (*whole, self._rest))) > self._limit_bytes:
-            too_long = f"a line of more than {self._limit_bytes} bytes"
-            raise BrokenReply(f"{self._reply.who} sent {too_long}. Unused.")
-        self._whole.extend(map(bytes, whole))
+        for line in whole:
+            if len(line) > self._limit_bytes:
+                self._is_too_long = True
+                return
+            self._whole.append(bytes(line))
+        self._is_too_long = len(self._rest) > self._limit_bytes
 
     def _end(self) -> None:
         self._has_ended = True

@@ -277,6 +277,25 @@ def test_an_endless_line_is_cut_off() -> None:
     run_async(talk())
 
 
+@pytest.mark.parametrize("too_long", [b"x" * 11, b"x" * 11 + b"\n", b"x" * 11 + b"\ny\n"])
+def test_lines_before_one_that_is_too_long_come_though_all_came_at_once(too_long: bytes) -> None:
+    """What a reader has of a reply is no matter of how it was cut into reads."""
+
+    async def talk() -> None:
+        async with serving(raw(chunked_head() + chunk(b"a\nb\n") + chunk(too_long), then="hang")) as (
+            _,
+            upstream,
+        ):
+            lines = (await upstream.send(GET)).lines(10)
+            assert [await anext(lines), await anext(lines)] == [b"a", b"b"]
+            with pytest.raises(BrokenReply):
+                await anext(lines)
+            with pytest.raises(StopAsyncIteration):
+                await anext(lines)
+
+    run_async(talk())
+
+
 def test_leaving_the_lines_early_drops_the_connection() -> None:
     """A reader of a state stream that stops is seen to leave."""
 
