@@ -6,8 +6,6 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
-
 from pairproxy.core.advice.memory import Memory
 
 CPU_FILE = Path("/proc/cpuinfo")
@@ -59,6 +57,8 @@ def _read(file: Path) -> str:
 
 def memory(cpu_file: Path = CPU_FILE, nvidia: Path = NVIDIA, numa: Path = NUMA, drm: Path = DRM) -> Memory:
     """What weights can be kept in. What cannot be found out is taken for the usual: one memory, no card."""
+    import psutil  # a megabyte, and a daemon that nobody asks for advice has no use for it
+
     nodes = [one for one in _entries(numa, "node[0-9]*", MOST_NODES) if _read(one / "meminfo")]
     bare = sum(not _read(one / "cpulist").strip() for one in nodes)
     cards = [*_cards(nvidia)] if nvidia.is_dir() else []

@@ -2,15 +2,16 @@
 
 import contextlib
 from collections.abc import Callable, Collection
-
-import psutil
+from typing import TYPE_CHECKING
 
 from pairproxy.config import PeerSettings
 from pairproxy.guest.graphics import Graphics
 from pairproxy.guest.inputs import Inputs, Run
 from pairproxy.guest.power import Power
 from pairproxy.guest.presence import Reading
-from pairproxy.guest.processor import Processor
+
+if TYPE_CHECKING:
+    from pairproxy.guest.processor import Processor
 
 GRAPHICS, INPUTS = "the use of its graphics card", "when keyboard and mouse were used"
 
@@ -21,7 +22,8 @@ class Machine:
     def __init__(self, ports: Callable[[], Collection[int]], run: Run) -> None:
         """``ports``: at which engines answer here. ``run``: runs a program of the system."""
         self._power = Power()
-        self._processor = Processor(ports=ports)
+        self._ports = ports
+        self._processor: Processor | None = None  # made as it is read, for psutil is a megabyte
         self._graphics = Graphics()
         self._inputs = Inputs(run)
         self._has_inputs = False
@@ -32,6 +34,12 @@ class Machine:
 
     def read(self, settings: PeerSettings, *, is_alone: bool) -> Reading:
         """What it is used for by others than us. ``is_alone``: nothing of ours was at work meanwhile."""
+        import psutil
+
+        from pairproxy.guest.processor import Processor
+
+        if self._processor is None:
+            self._processor = Processor(ports=self._ports)
         processor: float | None = None
         with contextlib.suppress(psutil.Error, OSError):  # what stays unread for long counts as used
             processor = self._processor.others(settings.idle_cpu)
@@ -51,4 +59,5 @@ class Machine:
     def rest(self) -> None:
         """Nobody asks for a while: let go of what costs something, and of what will be too old."""
         self._graphics.close()
-        self._processor.forget()
+        if self._processor is not None:
+            self._processor.forget()

@@ -7,8 +7,6 @@ import contextlib
 import sys
 from pathlib import Path
 
-import psutil
-
 SUPPLIES = Path("/sys/class/power_supply")
 MOST_SUPPLIES = 32  # looked at; laptops have a handful
 FIELD_BYTES = 256
@@ -25,6 +23,8 @@ class Power:
         """Whether it lives on its battery now; None: it has none, or does not say."""
         if self._system.startswith("linux"):
             return self._on_battery_of_linux()
+        import psutil
+
         with contextlib.suppress(Exception):  # what a system's own interface may fail with is not listed
             battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
             if battery is not None and battery.power_plugged is not None:

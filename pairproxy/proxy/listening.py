@@ -11,8 +11,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from pairproxy.config import is_loopback, parse_listen
 from pairproxy.core.errors import ConfigError, PortTaken
 from pairproxy.security.peer_record import printable
@@ -216,6 +214,8 @@ class Holder:
 
 def holder_of(host: str, port: int) -> Holder:
     """Who listens there, as far as the system tells us; it may take tenths of a second."""
+    import psutil  # a megabyte, and a daemon whose ports are free has no use for it
+
     found = _listener(host, port)
     if found is None:
         return Holder("another program")
@@ -243,6 +243,8 @@ _OTHER_PORTS = (
 
 def _listener(host: str, port: int) -> Any:
     """The connection of psutil that listens there, as far as the system tells us."""
+    import psutil
+
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with suppress(psutil.Error, OSError):
         listening = [

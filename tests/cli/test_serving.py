@@ -60,6 +60,7 @@ def test_what_a_daemon_does_not_need_is_not_in_its_memory() -> None:
         "email",
         "http.client",
         "prometheus_client",
+        "psutil",
         "rich",
         "typer",
         "yarl",
