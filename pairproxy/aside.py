@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import TypeVar
 
 Read = TypeVar("Read")
 
-AT_ONCE_BYTES: Final = 256 * 1024  # of JSON are read and hashed in 0.8 ms; larger bodies must not hold up the loop
-AT_ONCE_COMMAS: Final = 3000  # in it: so many tiny parts take 5 ms, and a thread costs 0.1 ms where they are text
+AT_ONCE_BYTES = 256 * 1024  # of JSON are read and hashed in 0.8 ms; larger bodies must not hold up the loop
+AT_ONCE_COMMAS = 3000  # in it: so many tiny parts take 5 ms, and a thread costs 0.1 ms where they are text
 
 
 async def aside(body: bytes, read: Callable[[], Read], *, is_coded: bool = False) -> Read:

@@ -10,16 +10,19 @@ A client may ask for a model by any name; one that no node holds is the client's
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.models import ModelName
 
-UNKNOWN = ModelName("unknown")
+UNKNOWN: Final = ModelName("unknown")
 """What stands for a model's name that no node holds."""
-HELD_S = 1.0  # for which it is known that a node has a name: to ask at each request took longer than all else
-MOST_HELD = 256  # such answers; beyond, all are asked for anew
+HELD_S: Final = (
+    1.0  # for which it is known that a node has a name: to ask each time took longer than all else
+)
+MOST_HELD: Final = 256  # such answers; beyond, all are asked for anew
 
-_log = logging.getLogger(__name__)
+_log: Final = logging.getLogger(__name__)
 
 Follower = Callable[[RequestRecord], None]
 

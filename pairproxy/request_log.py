@@ -2,15 +2,15 @@
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.models import NodeId
 
-WINDOW_S = 10.0  # in which LIMIT_LINES are written at most
-LIMIT_LINES = 500  # two full queues; 50 a second for ever are 1 GB a day, a storm of refusals would be twenty
+WINDOW_S: Final = 10.0  # in which LIMIT_LINES are written at most
+LIMIT_LINES: Final = 500  # two full queues; 50 a second are 1 GB a day, a storm of refusals would be twenty
 
-_log = logging.getLogger(__name__)
+_log: Final = logging.getLogger(__name__)
 
 
 class RequestLog:

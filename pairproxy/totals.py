@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.models import NodeId, Outcome, Usage
@@ -11,20 +12,22 @@ from pairproxy.security.identity import short_id
 
 # Seconds. From a cached answer of a small model to where the clients themselves give up (600 s); each about
 # twice the one before: what an LLM takes differs by factors, and a quantile is read to within one of them.
-BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0, 600.0)
-MOST_MODELS = 64  # labels; more than anybody serves, and each makes some series
-MOST_NODES = 64  # the same; those that were forgotten again are among them
-MOST_SERIES = 2048  # of requests: a scrape stays below 300 kB; what is new beyond is counted as OTHER
-LAST_PROMPTS = (
+BUCKETS: Final = (
+    0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0, 600.0,
+)  # fmt: skip
+MOST_MODELS: Final = 64  # labels; more than anybody serves, and each makes some series
+MOST_NODES: Final = 64  # the same; those that were forgotten again are among them
+MOST_SERIES: Final = 2048  # of requests: a scrape stays below 300 kB; what is new beyond is counted as OTHER
+LAST_PROMPTS: Final = (
     256  # of each node, for its hit ratio: a few jobs of agents, so that it follows what is done now
 )
-OTHER = "other"
+OTHER: Final = "other"
 """A model or node beyond the bounds."""
-NOWHERE = "none"
+NOWHERE: Final = "none"
 """The node of a request that never left the queue."""
 HERE, PEER = "here", "peer"
 """Where a request came from: a client of this node, or a peer."""
-_WORDS = {
+_WORDS: Final = {
     outcome: outcome.value for outcome in Outcome
 }  # an enumeration's own ``value`` takes six times as long
 

@@ -4,16 +4,17 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
+from typing import Final
 
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.history.changes import NodeChange
 from pairproxy.history.keeping import RunBook, Settled
 from pairproxy.history.store import Batch, Ended
 
-BATCH = 512  # requests in one transaction: about a megabyte with their decisions
-LIMIT_PENDING = 4096  # requests that wait for the disk, about 4 kB each with their decisions; the newest
-LIMIT_CHANGES = 1000  # of nodes that wait, about 200 bytes each; a flapping peer makes one a second
-LIMIT_JOINED = 16_384  # requests that wait for being told their run; two numbers each
+BATCH: Final = 512  # requests in one transaction: about a megabyte with their decisions
+LIMIT_PENDING: Final = 4096  # requests that wait for the disk, the newest; about 4 kB each with decisions
+LIMIT_CHANGES: Final = 1000  # of nodes that wait, about 200 bytes each; a flapping peer makes one a second
+LIMIT_JOINED: Final = 16_384  # requests that wait for being told their run; two numbers each
 
 
 class Pending:

@@ -7,7 +7,7 @@ have made too large is cut to what a row may hold.
 
 import contextlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -26,11 +26,11 @@ from pairproxy.core.models import (
     Usage,
 )
 
-TEXT_CHARACTERS = 1000  # of a name or a sentence; ours have tens, and clients name runs and chains
-LATEST_UNIX = 1e11  # of a time: the year 5138, which every calendar has
-MOST = 2**62  # of a number: what SQLite's integers hold, with room; an engine may say any number of tokens
+TEXT_CHARACTERS: Final = 1000  # of a name or a sentence; ours have tens, and clients name runs and chains
+LATEST_UNIX: Final = 1e11  # of a time: the year 5138, which every calendar has
+MOST: Final = 2**62  # of a number: what SQLite's integers hold, with room; engines may say any number
 
-COLUMNS = (
+COLUMNS: Final = (
     "number", "life", "request", "model", "dialect", "path", "client", "run", "chain", "origin", "arrived_s",
     "ended_s", "ended_unix", "outcome", "estimated_tokens", "max_output_tokens", "is_streaming", "error",
     "usage", "attempts",
@@ -51,10 +51,10 @@ _Priced = tuple[
 ]  # as in Candidate
 _Decided = tuple[str, str, str, str, str | None, tuple[_Priced, ...]]
 
-_encode = msgspec.json.Encoder().encode
-_attempts = msgspec.json.Decoder(tuple[_Attempt, ...]).decode
-_usage = msgspec.json.Decoder(_Usage).decode
-_decided = msgspec.json.Decoder(_Decided).decode
+_encode: Final = msgspec.json.Encoder().encode
+_attempts: Final = msgspec.json.Decoder(tuple[_Attempt, ...]).decode
+_usage: Final = msgspec.json.Decoder(_Usage).decode
+_decided: Final = msgspec.json.Decoder(_Decided).decode
 
 
 def row_of(number: int, life: int, ended_unix: float, record: RequestRecord) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ import heapq
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from pairproxy.core.accounting.open_requests import OpenAttempt, OpenRequest
 from pairproxy.core.accounting.records import BROKEN, RequestRecord
@@ -33,11 +34,11 @@ from pairproxy.core.models import AttemptId, Outcome, Request, RequestId, Usage
 
 __all__ = ["Ledger", "RequestRecord"]
 
-LIMIT_RECORDS = 4096  # about 1 kB each; an agent job is tens of requests, so this is days of one person
-LIMIT_OPEN = 4096  # far above a full queue (256) and all slots of a cluster: reached only by a fault
-LIMIT_DECISIONS = 512  # requests, the last ones; a decision among ten places is about 3 kB
-LIMIT_BLOCKS = 262_144  # of prompts' hashes, about 40 bytes each: the last 17 million tokens of prompts
-GUESTS_PART = 4  # a fourth of each, in addition, for peers' requests: they must not push out this node's own
+LIMIT_RECORDS: Final = 4096  # about 1 kB each; an agent job is tens of requests: days of one person
+LIMIT_OPEN: Final = 4096  # far above a full queue (256) and all slots of a cluster: reached only by a fault
+LIMIT_DECISIONS: Final = 512  # requests, the last ones; a decision among ten places is about 3 kB
+LIMIT_BLOCKS: Final = 262_144  # of prompts' hashes, about 40 bytes each: the last 17 million tokens
+GUESTS_PART: Final = 4  # a fourth of each in addition for peers' requests, which must not push out our own
 
 
 class Ledger:

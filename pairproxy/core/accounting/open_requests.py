@@ -2,11 +2,12 @@
 
 import math
 from dataclasses import replace
+from typing import Final
 
 from pairproxy.core.accounting.records import AttemptRecord, RequestRecord
 from pairproxy.core.models import Decision, NodeId, Outcome, Request, RequestId, Usage
 
-LIMIT_ATTEMPTS = 16  # per request; refused slots do not count against a request's tries, so there is no other
+LIMIT_ATTEMPTS: Final = 16  # per request; refused slots do not count against its tries, so there is no other
 
 RUNNING, WAITING = "running", "waiting"
 """What is told of a request, or of an attempt, in the place of an outcome while it has none."""

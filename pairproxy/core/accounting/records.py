@@ -17,9 +17,9 @@ from pairproxy.core.models import (
     Usage,
 )
 
-BROKEN = "broken"
+BROKEN: Final = "broken"
 """How an attempt ended whose reply lost its node after its first byte, where another node may go on."""
-_OUTCOMES = frozenset(outcome.value for outcome in Outcome)
+_OUTCOMES: Final = frozenset(outcome.value for outcome in Outcome)
 
 
 @dataclass(slots=True, unsafe_hash=True, init=False)

@@ -12,6 +12,7 @@ was written:
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from pairproxy.core.commands import Command, Dispatch, Refuse
 from pairproxy.core.events import (
@@ -25,9 +26,9 @@ from pairproxy.core.events import (
 from pairproxy.core.models import AttemptId, NodeId, RequestId, Usage
 from pairproxy.core.running import IN_LUMPS
 
-RECENT_S = 60  # seconds that are told
-MOST_NODES = 256  # of which seconds are kept; the one that wrote longest ago goes first
-MOST_WRITING = 4096  # requests, as many as the ledger follows
+RECENT_S: Final = 60  # seconds that are told
+MOST_NODES: Final = 256  # of which seconds are kept; the one that wrote longest ago goes first
+MOST_WRITING: Final = 4096  # requests, as many as the ledger follows
 
 WrittenOf = Callable[[AttemptId], Callable[[], int] | None]
 """What tells how many tokens of an attempt's reply came so far; None: it is not known."""

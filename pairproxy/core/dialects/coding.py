@@ -2,14 +2,15 @@
 
 import sys
 import zlib
+from typing import Final
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-DECODED_BYTES = 20 * 2**20  # Ollama's own limit for encoded bodies
-_GZIP_WINDOW = 31  # zlib's number for a gzip header and the largest window
+DECODED_BYTES: Final = 20 * 2**20  # Ollama's own limit for encoded bodies
+_GZIP_WINDOW: Final = 31  # zlib's number for a gzip header and the largest window
 
 
 def decoded(coding: str, body: bytes) -> bytes | None:

@@ -11,6 +11,7 @@ dialects have no such field. Go on: core.residency knows where an unload has to 
 import math
 import re
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -19,17 +20,19 @@ from pairproxy.core.dialects.reading_json import Ambiguous, Fields, is_nothing, 
 from pairproxy.core.dialects.rename import replaced
 from pairproxy.core.errors import BadRequest
 
-LONGEST_S = 3600.0  # for which a peer's memory may be held: twelve times Ollama's default
-LONGEST = '"1h"'
-DEFAULT = '"5m"'  # Ollama's own: whoever else uses the model finds it loaded
-SHORTEST_S = 1.0  # Ollama drops the part of a second
-MOST_BYTES = 1024  # of its JSON text; the longest time that Go has is spelled in thirty
+LONGEST_S: Final = 3600.0  # for which a peer's memory may be held: twelve times Ollama's default
+LONGEST: Final = '"1h"'
+DEFAULT: Final = '"5m"'  # Ollama's own: whoever else uses the model finds it loaded
+SHORTEST_S: Final = 1.0  # Ollama drops the part of a second
+MOST_BYTES: Final = 1024  # of its JSON text; the longest time that Go has is spelled in thirty
 
-_UNITS_S = {"ns": 1e-9, "us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
-_TERM = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
-_DURATION = re.compile(rf"[+-]?(?:0|(?:{_TERM.pattern})+)")
-_KEY = b'"keep_alive"'
-_CONTENT = {"/api/generate": "prompt", "/api/chat": "messages"}
+_UNITS_S: Final = {
+    "ns": 1e-9, "us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600,
+}  # fmt: skip
+_TERM: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
+_DURATION: Final = re.compile(rf"[+-]?(?:0|(?:{_TERM.pattern})+)")
+_KEY: Final = b'"keep_alive"'
+_CONTENT: Final = {"/api/generate": "prompt", "/api/chat": "messages"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class Keeping:
         return LONGEST if self.keep_alive_s else DEFAULT
 
 
-NOTHING = Keeping()
+NOTHING: Final = Keeping()
 
 
 def keeping_of(path: str, fields: Fields) -> Keeping:

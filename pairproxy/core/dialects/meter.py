@@ -5,42 +5,43 @@ A complete HTTP message is not a complete answer: only the terminal record of th
 """
 
 import re
+from typing import Final
 
 from pairproxy.core.dialects.meter_fields import usage_of
 from pairproxy.core.models import Dialect, Outcome, Usage
 
-TAIL_BYTES = 64 * 1024  # the last record, with its usage, of every format seen so far
-SHORT_TAIL_BYTES = 4 * 1024  # of streams in SHORT, and what begins before: a thousand have 7 MB, not 100
-END_BYTES = 2 * 1024  # looked at first, if they hold so many lines:
-END_LINES = 12  # six events of OpenAI's, four that have names; the one that tells the usage is among them
-HEAD_BYTES = 4 * 1024  # Anthropic's first event, which counts the prompt, has about 400
-START_BYTES = 16  # by which a stream is known
-EVENT_NAME_BYTES = 64  # the longest in use, response.function_call_arguments.delta, has 38
+TAIL_BYTES: Final = 64 * 1024  # the last record, with its usage, of every format seen so far
+SHORT_TAIL_BYTES: Final = 4 * 1024  # of streams in SHORT, and what begins before: a thousand have 7 MB
+END_BYTES: Final = 2 * 1024  # looked at first, if they hold so many lines:
+END_LINES: Final = 12  # six events of OpenAI's, four that have names; the usage is among them
+HEAD_BYTES: Final = 4 * 1024  # Anthropic's first event, which counts the prompt, has about 400
+START_BYTES: Final = 16  # by which a stream is known
+EVENT_NAME_BYTES: Final = 64  # the longest in use, response.function_call_arguments.delta, has 38
 
-TERMINAL = {
+TERMINAL: Final = {
     Dialect.ANTHROPIC: frozenset({b"message_stop"}),
     Dialect.RESPONSES: frozenset({b"response.completed", b"response.incomplete"}),
     Dialect.LMSTUDIO: frozenset({b"chat.end"}),
 }
 """The event that ends a stream, where events have names."""
-FAILED = frozenset({b"error", b"response.failed"})
+FAILED: Final = frozenset({b"error", b"response.failed"})
 
-SHORT = frozenset({Dialect.OLLAMA, Dialect.OPENAI, Dialect.ANTHROPIC})
+SHORT: Final = frozenset({Dialect.OLLAMA, Dialect.OPENAI, Dialect.ANTHROPIC})
 """Whose streams end with short records."""
 
-_EVENT = re.compile(rb"\nevent: ?([\w.]{1,%d})\r?(?=\n)" % EVENT_NAME_BYTES)
-_EVENT_BYTES = EVENT_NAME_BYTES + len("\nevent: \r\n")
-_OLLAMA_DONE = re.compile(rb'"done"\s*:\s*(true|false)')
-_OLLAMA_TOTAL = re.compile(rb'"total_duration"\s*:')
-_LLAMA_STOP = re.compile(rb'"stop"\s*:\s*(true|false)')
-_LLAMA_STOP_TYPE = b'"stop_type"'
-_ERROR_LINE = re.compile(rb'^(?:error:|(?:data:\s*)?\{\s*"error"\s*:(?!\s*null))')
-_SERVER_SENT = (b"data:", b"event:", b"id:", b"retry:", b":", b"error:")
-_DONE = frozenset({b"data: [DONE]", b"data:[DONE]"})
-_LAST_LINES = 3  # two records with the empty line between them
-_EVENT_NEWLINES = 2  # the end of an event's line and the empty line after it
-_LINES = {Dialect.OLLAMA: 1} | dict.fromkeys(TERMINAL, 3)  # of a record, where an event has no name: two
-_EVENTS_WITHOUT_TOKEN = 2  # the reason why it stopped, and [DONE]
+_EVENT: Final = re.compile(rb"\nevent: ?([\w.]{1,%d})\r?(?=\n)" % EVENT_NAME_BYTES)
+_EVENT_BYTES: Final = EVENT_NAME_BYTES + len("\nevent: \r\n")
+_OLLAMA_DONE: Final = re.compile(rb'"done"\s*:\s*(true|false)')
+_OLLAMA_TOTAL: Final = re.compile(rb'"total_duration"\s*:')
+_LLAMA_STOP: Final = re.compile(rb'"stop"\s*:\s*(true|false)')
+_LLAMA_STOP_TYPE: Final = b'"stop_type"'
+_ERROR_LINE: Final = re.compile(rb'^(?:error:|(?:data:\s*)?\{\s*"error"\s*:(?!\s*null))')
+_SERVER_SENT: Final = (b"data:", b"event:", b"id:", b"retry:", b":", b"error:")
+_DONE: Final = frozenset({b"data: [DONE]", b"data:[DONE]"})
+_LAST_LINES: Final = 3  # two records with the empty line between them
+_EVENT_NEWLINES: Final = 2  # the end of an event's line and the empty line after it
+_LINES: Final = {Dialect.OLLAMA: 1} | dict.fromkeys(TERMINAL, 3)  # of a record, two with no name
+_EVENTS_WITHOUT_TOKEN: Final = 2  # the reason why it stopped, and [DONE]
 
 
 class Meter:

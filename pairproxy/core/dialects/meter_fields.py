@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from pairproxy.core.models import Dialect, Usage
 
 # Inside a JSON string a quote is escaped, so a model that writes "eval_count": 5 never matches a key.
-_VALUE = re.compile(rb"\s*:\s*([0-9.eE+-]+)")
-_TRIES = 8  # places of one key that hold no number (null, an object) before a search ends
-_COUNT_LIMIT = 1e9  # tokens; more is no count
-_SECONDS_LIMIT = 1e9  # 31 years
+_VALUE: Final = re.compile(rb"\s*:\s*([0-9.eE+-]+)")
+_TRIES: Final = 8  # places of one key that hold no number (null, an object) before a search ends
+_COUNT_LIMIT: Final = 1e9  # tokens; more is no count
+_SECONDS_LIMIT: Final = 1e9  # 31 years
 
 
 Keys = tuple[tuple[bytes, tuple[tuple[str, bytes], ...]], ...]
@@ -167,8 +168,8 @@ def _lmstudio(end: Numbers, start: bytes) -> _Said:
     )
 
 
-_PROMPT = keys_of({"put_tokens": "input_tokens cache_read_input_tokens cache_creation_input_tokens"})
-_OPENAI = keys_of(
+_PROMPT: Final = keys_of({"put_tokens": "input_tokens cache_read_input_tokens cache_creation_input_tokens"})
+_OPENAI: Final = keys_of(
     {
         '_tokens"': "prompt_tokens cached_tokens completion_tokens",
         '_n"': "cache_n prompt_n predicted_n",
@@ -177,7 +178,7 @@ _OPENAI = keys_of(
         "time": "time_to_first_token generation_time",
     }
 )
-_KEYS: dict[Dialect, Keys] = {
+_KEYS: Final[dict[Dialect, Keys]] = {
     Dialect.OLLAMA: keys_of(
         {
             "eval_": "prompt_eval_count eval_count prompt_eval_duration eval_duration",
@@ -206,7 +207,7 @@ _KEYS: dict[Dialect, Keys] = {
     ),
 }
 """Every key that a reader asks for."""
-_READERS: dict[Dialect, Callable[[Numbers, bytes], _Said]] = {
+_READERS: Final[dict[Dialect, Callable[[Numbers, bytes], _Said]]] = {
     Dialect.OLLAMA: _ollama,
     Dialect.OPENAI: _openai,
     Dialect.LLAMACPP: _openai,

@@ -7,6 +7,7 @@
 """
 
 from functools import lru_cache
+from typing import Final
 
 import msgspec
 
@@ -21,19 +22,19 @@ from pairproxy.core.dialects.routes import Inference
 from pairproxy.core.models import EngineId, ModelName, NodeId, Outline, Request, RequestId
 from pairproxy.core.replicas import canonical_name
 
-CHARACTERS_PER_TOKEN = 4  # of English text and JSON in the usual vocabularies
-AUDIO_BYTES_PER_TOKEN = 320  # 16 kB/s of speech as mp3, at the 50 tokens/s of the usual encoders
-NAME_LENGTH = 400  # characters; a name by Ollama's rule has 4 parts of 80 at most
+CHARACTERS_PER_TOKEN: Final = 4  # of English text and JSON in the usual vocabularies
+AUDIO_BYTES_PER_TOKEN: Final = 320  # 16 kB/s of speech as mp3, at the 50 tokens/s of the usual encoders
+NAME_LENGTH: Final = 400  # characters; a name by Ollama's rule has 4 parts of 80 at most
 
-NO_NEEDS: frozenset[str] = frozenset()
-_NEEDING = frozenset({"tools", "functions", "suffix", *reading_options.THINKING_KEYS})
-NAMES_KEPT = 256  # as they are written, with what they mean; of the longest it takes 1 MB
+NO_NEEDS: Final[frozenset[str]] = frozenset()
+_NEEDING: Final = frozenset({"tools", "functions", "suffix", *reading_options.THINKING_KEYS})
+NAMES_KEPT: Final = 256  # as they are written, with what they mean; of the longest it takes 1 MB
 
-CODING_UNKNOWN = "its body is encoded in a way that is not read here"
-UNREADABLE = "its body cannot be read"
-AMBIGUOUS = "its body can be read in two ways"
-NAMELESS = "it names no model"
-NAME_TOO_LONG = "its model's name is too long to be one"
+CODING_UNKNOWN: Final = "its body is encoded in a way that is not read here"
+UNREADABLE: Final = "its body cannot be read"
+AMBIGUOUS: Final = "its body can be read in two ways"
+NAMELESS: Final = "it names no model"
+NAME_TOO_LONG: Final = "its model's name is too long to be one"
 
 
 class _Read:

@@ -2,13 +2,16 @@
 
 import re
 from dataclasses import dataclass
+from typing import Final
 
-PARTS_LIMIT = 64  # fields; the transcription route knows about ten
-HEADER_BYTES = 1024  # of one part
-VALUE_BYTES = 512  # of the fields that are read
+PARTS_LIMIT: Final = 64  # fields; the transcription route knows about ten
+HEADER_BYTES: Final = 1024  # of one part
+VALUE_BYTES: Final = 512  # of the fields that are read
 
-_BOUNDARY = re.compile(r';\s*boundary=(?:"([^"\\]{1,70})"|([^\s;"]{1,70}))', re.IGNORECASE)
-_NAME = re.compile(rb'content-disposition:\s*form-data\s*;[^\r\n]*?\bname="(model|stream)"', re.IGNORECASE)
+_BOUNDARY: Final = re.compile(r';\s*boundary=(?:"([^"\\]{1,70})"|([^\s;"]{1,70}))', re.IGNORECASE)
+_NAME: Final = re.compile(
+    rb'content-disposition:\s*form-data\s*;[^\r\n]*?\bname="(model|stream)"', re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,14 @@ ours but for its case, is ambiguous.
 """
 
 import re
+from typing import Final
 
 import msgspec
 
 Fields = dict[str, msgspec.Raw]
 """The values of an object, each as its own JSON text."""
 
-KEYS = frozenset({
+KEYS: Final = frozenset({
     "model", "messages", "prompt", "input", "system", "system_prompt", "instructions", "tools", "functions",
     "suffix", "content", "query", "documents", "images", "stream", "options", "keep_alive", "think",
     "reasoning", "reasoning_effort", "thinking", "max_tokens", "max_completion_tokens", "max_output_tokens",
@@ -21,24 +22,24 @@ KEYS = frozenset({
 })  # fmt: skip
 """Every key that is read here."""
 
-MOST_VALUES = 500_000  # in one that is read to its ground, which takes 0.7 s and 100 MB; no prompt has more
-_LOOKED_AT = 2**20  # bytes at once
-MOST_VALUE_BYTES = 64 * 1024  # of an option; the largest, a reasoning object, has a hundred
-MOST_KEYS = 1000  # of one object; llama.cpp, which has most, knows about a hundred
-MOST_OTHER_BYTES = 2**20  # of keys that are not read, with their values: hundreds of thousands of tiny ones
-_SMALL = 256 * 1024  # bytes in which there is no room for so many
+MOST_VALUES: Final = 500_000  # in one that is read to its ground: in 0.7 s and 100 MB; no prompt has more
+_LOOKED_AT: Final = 2**20  # bytes at once
+MOST_VALUE_BYTES: Final = 64 * 1024  # of an option; the largest, a reasoning object, has a hundred
+MOST_KEYS: Final = 1000  # of one object; llama.cpp, which has most, knows about a hundred
+MOST_OTHER_BYTES: Final = 2**20  # of keys that are not read, with their values: hundreds of thousands
+_SMALL: Final = 256 * 1024  # bytes in which there is no room for so many
 
-NOTHING = frozenset({b"null", b'""', b"[]", b"{}", b"false"})
+NOTHING: Final = frozenset({b"null", b'""', b"[]", b"{}", b"false"})
 
-_BEGINNING = re.compile(rb'[ \t\r\n]*+[{,][ \t\r\n]*+"([^"\\]*+)"[ \t\r\n]*+:[ \t\r\n]*+')
+_BEGINNING: Final = re.compile(rb'[ \t\r\n]*+[{,][ \t\r\n]*+"([^"\\]*+)"[ \t\r\n]*+:[ \t\r\n]*+')
 """What stands before a value: its key, and the brace or comma before that. The text is known to be JSON."""
-_decode = msgspec.json.Decoder(Fields).decode
-_decode_any = msgspec.json.Decoder().decode
-_decode_known = msgspec.json.Decoder(
+_decode: Final = msgspec.json.Decoder(Fields).decode
+_decode_any: Final = msgspec.json.Decoder().decode
+_decode_known: Final = msgspec.json.Decoder(
     msgspec.defstruct("_Known", [(key, msgspec.Raw, msgspec.Raw(b"")) for key in sorted(KEYS)])
 ).decode
-_decode_text = msgspec.json.Decoder(str | None).decode
-_decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_decode_text: Final = msgspec.json.Decoder(str | None).decode
+_decode_list: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class Ambiguous(ValueError):

@@ -8,17 +8,19 @@ import msgspec
 from pairproxy.core.dialects.reading_json import Fields, is_nothing, read_fields, value_of
 from pairproxy.core.models import Dialect
 
-RUNNER_KEYS = ("draft_num_predict", "main_gpu", "num_batch", "num_ctx", "num_gpu", "num_thread", "use_mmap")
+RUNNER_KEYS: Final = (
+    "draft_num_predict", "main_gpu", "num_batch", "num_ctx", "num_gpu", "num_thread", "use_mmap",
+)  # fmt: skip
 """The options for which Ollama loads a model anew. All others count for one request only."""
-THINKING_KEYS = ("think", "thinking", "reasoning", "reasoning_effort")
+THINKING_KEYS: Final = ("think", "thinking", "reasoning", "reasoning_effort")
 """What tells a model to think, in the words of all dialects."""
-LIMIT_KEYS = ("max_completion_tokens", "max_tokens", "max_output_tokens", "n_predict")
+LIMIT_KEYS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens", "n_predict")
 
-_LIMITING = frozenset(LIMIT_KEYS)
+_LIMITING: Final = frozenset(LIMIT_KEYS)
 _LMSTUDIO: Final = Dialect.LMSTUDIO
 
-_decode_number = msgspec.json.Decoder(float | None).decode
-_decode_flag = msgspec.json.Decoder(bool | None).decode
+_decode_number: Final = msgspec.json.Decoder(float | None).decode
+_decode_flag: Final = msgspec.json.Decoder(bool | None).decode
 
 
 @dataclass(slots=True, init=False)

@@ -1,14 +1,15 @@
 """The lines of a prompt by their digests: enough to say later where two prompts part, too little to read."""
 
 from collections.abc import Iterable
+from typing import Final
 from zlib import crc32
 
 from pairproxy.core.models import Outline
 
-LINES_LIMIT = 256  # of a prompt: parting early is what costs, and 10 KB is what a request may hold of it
-LINE_BYTES = 256  # longer lines are cut: a block of the prefix cache
-_HEAD = b"\x1fcontent\x1f"  # between a message's role and its text (reading_prefix)
-_HEAD_BYTES = 64
+LINES_LIMIT: Final = 256  # of a prompt: parting early is what costs, and a request may hold 10 KB of it
+LINE_BYTES: Final = 256  # longer lines are cut: a block of the prefix cache
+_HEAD: Final = b"\x1fcontent\x1f"  # between a message's role and its text (reading_prefix)
+_HEAD_BYTES: Final = 64
 
 
 def outline_of(parts: Iterable[tuple[str, bytes]]) -> Outline:

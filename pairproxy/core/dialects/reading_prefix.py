@@ -8,7 +8,7 @@ dialects need not agree. They are the same on every node and in every life of a 
 import struct
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -18,32 +18,32 @@ from pairproxy.core.dialects.reading_prompt import MEDIA_TOKENS
 from pairproxy.core.dialects.reading_shapes import Text
 from pairproxy.core.models import BLOCK_TOKENS, Outline
 
-CHARACTERS_PER_TOKEN = 4  # as prompts are measured (reading), so that both are wrong in the same way
-BLOCK_BYTES = BLOCK_TOKENS * CHARACTERS_PER_TOKEN  # of UTF-8
-BLOCKS_LIMIT = 8192  # half a million tokens, more than any window; what is beyond is not compared
-TEXT_LIMIT = BLOCKS_LIMIT * BLOCK_BYTES
-PIECES_LIMIT = 131_072  # of a prompt, written in 0.1 s: a message is about six; more are made to cost time
-JSON_BYTES = 32 * 2**20  # of one field; a larger one holds images for the most part, and is not compared
+CHARACTERS_PER_TOKEN: Final = 4  # as prompts are measured (reading), so that both are wrong in the same way
+BLOCK_BYTES: Final = BLOCK_TOKENS * CHARACTERS_PER_TOKEN  # of UTF-8
+BLOCKS_LIMIT: Final = 8192  # half a million tokens, more than any window; what is beyond is not compared
+TEXT_LIMIT: Final = BLOCKS_LIMIT * BLOCK_BYTES
+PIECES_LIMIT: Final = 131_072  # of a prompt, written in 0.1 s: a message is about six
+JSON_BYTES: Final = 32 * 2**20  # of one field; a larger one is mostly images, and is not compared
 
 FIRST, SYSTEM = ("tools", "functions"), ("system", "system_prompt", "instructions")
-LAST = ("images", "input_extra", "messages", "input", "prompt", "suffix")
+LAST: Final = ("images", "input_extra", "messages", "input", "prompt", "suffix")
 """The fields in the order in which the usual chat templates write them."""
-_BESIDE_MESSAGES = frozenset((*FIRST, *SYSTEM, *LAST)) - {"messages"}
-ROLE = "role"
-MEDIA = frozenset({
+_BESIDE_MESSAGES: Final = frozenset((*FIRST, *SYSTEM, *LAST)) - {"messages"}
+ROLE: Final = "role"
+MEDIA: Final = frozenset({
     "images", "image_url", "data_url", "video_url", "audio_url", "source", "input_audio", "file",
 })  # fmt: skip
-UNREAD = frozenset({"cache_control"})
+UNREAD: Final = frozenset({"cache_control"})
 """What tells the engine something beside the prompt, and moves from message to message."""
 
-_SHORT = BLOCK_BYTES - 2 * len("messages")  # as JSON: no block comes of it, for as text it is shorter
-OUTLINED_BLOCKS = 16  # a thousand tokens; what is lost of shorter prompts is not worth a word
-_START = bytes(8)
-_BLOCK = struct.Struct(f"{BLOCK_BYTES}s")
-_DEPTH = 6  # a text in a result of a tool in a message is at 5; what is deeper is written as JSON
+_SHORT: Final = BLOCK_BYTES - 2 * len("messages")  # as JSON: no block comes of it, for as text it is shorter
+OUTLINED_BLOCKS: Final = 16  # a thousand tokens; what is lost of shorter prompts is not worth a word
+_START: Final = bytes(8)
+_BLOCK: Final = struct.Struct(f"{BLOCK_BYTES}s")
+_DEPTH: Final = 6  # a text in a result of a tool in a message is at 5; what is deeper is written as JSON
 _FIELD, _ITEM = b"\x1f", b"\x1e"  # never in a text that a person writes
-_decode = msgspec.json.Decoder().decode
-_encode = msgspec.json.Encoder(order="deterministic").encode
+_decode: Final = msgspec.json.Decoder().decode
+_encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 def prefix_of(fields: Fields, texts: Sequence[Text] | None = None) -> tuple[tuple[int, ...], Outline | None]:

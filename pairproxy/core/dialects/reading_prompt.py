@@ -2,25 +2,26 @@
 
 import re
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
 from pairproxy.core.dialects.reading_json import MOST_VALUES, Fields, is_crowded, items_of
 from pairproxy.core.dialects.reading_shapes import Part, Text
 
-PROMPT_KEYS = frozenset({
+PROMPT_KEYS: Final = frozenset({
     "messages", "prompt", "input", "system", "system_prompt", "instructions", "tools", "functions", "suffix",
     "content", "query", "documents", "input_extra",
 })  # fmt: skip
-MEDIA_TOKENS = 600  # of one image; LLaVA's have 576, others 256 to 1280
-_DEPTH = 4  # a part of a tool's result in a message of a list is the third
-_LOCATION_BYTES = 2048  # where in a part of a message its address begins, if it has one
+MEDIA_TOKENS: Final = 600  # of one image; LLaVA's have 576, others 256 to 1280
+_DEPTH: Final = 4  # a part of a tool's result in a message of a list is the third
+_LOCATION_BYTES: Final = 2048  # where in a part of a message its address begins, if it has one
 
-_ADDRESS = re.compile(rb'"[A-Za-z][\w+.-]*:(?:\\?/){2}')
+_ADDRESS: Final = re.compile(rb'"[A-Za-z][\w+.-]*:(?:\\?/){2}')
 
-_WITH_PARTS = ("messages", "input", "images", "tools")
-_decode_texts = msgspec.json.Decoder(list[Text]).decode
-_decode_parts = msgspec.json.Decoder(list[Part]).decode
+_WITH_PARTS: Final = ("messages", "input", "images", "tools")
+_decode_texts: Final = msgspec.json.Decoder(list[Text]).decode
+_decode_parts: Final = msgspec.json.Decoder(list[Part]).decode
 
 
 @dataclass(slots=True, init=False)

@@ -1,5 +1,7 @@
 """What ties a request to the engine that was called: what only this one remembers, may do or can fetch."""
 
+from typing import Final
+
 import msgspec
 
 from pairproxy.core.dialects import routes
@@ -9,7 +11,7 @@ from pairproxy.core.dialects.reading_shapes import Tool
 from pairproxy.core.models import Dialect
 from pairproxy.core.replicas import CLOUD, source_of
 
-TIES = {
+TIES: Final = {
     "previous_response_id": "it goes on from a reply that one engine keeps",
     "conversation": "it belongs to a conversation that one engine keeps",
     "context": "it goes on from a context that one engine gave",
@@ -22,28 +24,28 @@ TIES = {
     "draft_model": "it names a second model of one engine",
 }
 """Fields that mean something to one engine only, unless they are empty."""
-HOSTED = (
+HOSTED: Final = (
     b"mcp", b"web_search", b"web_fetch", b"file_search", b"code_interpreter", b"code_execution",
     b"image_generation",
 )  # fmt: skip
 """How the types of tools begin that the engine uses by itself, with what this machine may do."""
 
-OWN_TOOLS = TIES["mcp_servers"]
-FILE = "it names a file that one engine keeps"
-FILE_MARK = b'"file_id"'
+OWN_TOOLS: Final = TIES["mcp_servers"]
+FILE: Final = "it names a file that one engine keeps"
+FILE_MARK: Final = b'"file_id"'
 """Names such a file, wherever it stands: inside a text its last quote is escaped."""
-FETCHES = "it names media that the engine would fetch"
-CROWDED = "its prompt has more parts than are looked at"
-KEPT = "its reply is kept for a later request"
-CLOUD_MODEL = "its model runs in the vendor's cloud, on this machine's account"
-LOCAL_MODEL = "its name says that it runs on this machine"
+FETCHES: Final = "it names media that the engine would fetch"
+CROWDED: Final = "its prompt has more parts than are looked at"
+KEPT: Final = "its reply is kept for a later request"
+CLOUD_MODEL: Final = "its model runs in the vendor's cloud, on this machine's account"
+LOCAL_MODEL: Final = "its name says that it runs on this machine"
 
-_TYING = frozenset(TIES)
-_ANY_SLOT = frozenset({b"-1"})
+_TYING: Final = frozenset(TIES)
+_ANY_SLOT: Final = frozenset({b"-1"})
 
 
-_decode_tool = msgspec.json.Decoder(Tool).decode
-_decode_tools = msgspec.json.Decoder(list[Tool]).decode
+_decode_tool: Final = msgspec.json.Decoder(Tool).decode
+_decode_tools: Final = msgspec.json.Decoder(list[Tool]).decode
 
 
 def tie(dialect: Dialect, fields: Fields, prompt: Prompt, kind: str) -> str | None:

@@ -6,6 +6,7 @@ row that ends in ``/*`` stands for one more segment that is not empty. What is i
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from pairproxy.core.models import Dialect
 
@@ -38,14 +39,14 @@ def _kinds(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_ANY = _kinds("ollama lmstudio llamacpp openai embedded paced")
-_BIG = _ANY - {"paced"}
-_TAGGED = _kinds("ollama embedded paced")  # the last two by the Ollama face
-_LLAMA = _kinds("llamacpp embedded")
-_RANKING = _LLAMA | {"openai"}
+_ANY: Final = _kinds("ollama lmstudio llamacpp openai embedded paced")
+_BIG: Final = _ANY - {"paced"}
+_TAGGED: Final = _kinds("ollama embedded paced")  # the last two by the Ollama face
+_LLAMA: Final = _kinds("llamacpp embedded")
+_RANKING: Final = _LLAMA | {"openai"}
 _STUDIO, _VLLM = _kinds("lmstudio"), _kinds("openai")
 
-INFERENCE: dict[str, Inference] = {  # all of them POST
+INFERENCE: Final[dict[str, Inference]] = {  # all of them POST
     "/api/chat": Inference(_OLLAMA, _TAGGED, streams=True),
     "/api/generate": Inference(_OLLAMA, _TAGGED, streams=True),
     "/api/embed": Inference(_OLLAMA, _TAGGED, has_output=False, need="embedding"),
@@ -79,12 +80,12 @@ INFERENCE: dict[str, Inference] = {  # all of them POST
     "/classify": Inference(_OPENAI, _VLLM, has_output=False),
     "/score": Inference(_OPENAI, _VLLM, has_output=False),
 }
-CATALOGUE: dict[str, str] = {  # path -> methods
+CATALOGUE: Final[dict[str, str]] = {  # path -> methods
     "/api/tags": "GET HEAD", "/api/ps": "GET", "/api/version": "GET HEAD", "/api/show": "POST",
     "/v1/models": "GET", "/v1/models/*": "GET", "/models": "GET",
     "/api/v0/models": "GET", "/api/v0/models/*": "GET", "/api/v1/models": "GET",
 }  # fmt: skip
-LOCAL: dict[str, str] = {
+LOCAL: Final[dict[str, str]] = {
     "/api/status": "GET", "/api/me": "POST", "/api/signout": "POST", "/api/user/keys/*": "DELETE",
     "/api/pull": "POST", "/api/push": "POST", "/api/create": "POST", "/api/copy": "POST",
     "/api/delete": "DELETE", "/api/blobs/*": "HEAD POST",
@@ -97,14 +98,16 @@ LOCAL: dict[str, str] = {
     "/slots/*": "POST", "/v1/chat/completions/control": "POST", "/v1/streams": "GET",
     "/v1/stream/*": "GET DELETE", "/v1/responses/*": "GET DELETE", "/v1/responses/*/cancel": "POST",
 }  # fmt: skip
-SLOTLESS = frozenset({
+SLOTLESS: Final = frozenset({
     "/tokenize", "/detokenize", "/apply-template", "/v1/messages/count_tokens", "/v1/responses/input_tokens",
     "/responses/input_tokens", "/chat/completions/input_tokens", "/v1/chat/completions/input_tokens",
 })  # fmt: skip
 """POST paths that an engine answers beside its slots. In our queue they would wait: passed through."""
 
-_LLAMA_WORDS = frozenset({"/health", "/slots", "/props", "/metrics", "/tokenize", "/detokenize", "/models"})
-KEEPING = frozenset({"lmstudio", "openai"})
+_LLAMA_WORDS: Final = frozenset(
+    {"/health", "/slots", "/props", "/metrics", "/tokenize", "/detokenize", "/models"}
+)
+KEEPING: Final = frozenset({"lmstudio", "openai"})
 """Kinds of engines that keep replies, so that a later request can refer to one by its id."""
 
 
