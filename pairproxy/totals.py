@@ -27,6 +27,7 @@ NOWHERE: Final = "none"
 """The node of a request that never left the queue."""
 HERE, PEER = "here", "peer"
 """Where a request came from: a client of this node, or a peer."""
+_REFUSED: Final = Outcome.REFUSED
 _WORDS: Final = {
     outcome: outcome.value for outcome in Outcome
 }  # an enumeration's own ``value`` takes six times as long
@@ -73,7 +74,7 @@ class Totals:
         if key not in self.requests and len(self.requests) >= MOST_SERIES:
             key = (OTHER, OTHER, word, origin)
         self.requests[key] += 1
-        if record.outcome is Outcome.REFUSED:
+        if record.outcome is _REFUSED:
             self.refusals[record.error.partition(":")[0],] += 1
         self._count_tokens(record.usage, node, origin)
         if origin is HERE:

@@ -10,6 +10,11 @@ from typing import Final
 from pairproxy.core.dialects.meter_fields import usage_of
 from pairproxy.core.models import Dialect, Outcome, Usage
 
+_OLLAMA: Final = Dialect.OLLAMA
+_OPENAI: Final = Dialect.OPENAI
+_ANTHROPIC: Final = Dialect.ANTHROPIC
+_LLAMACPP: Final = Dialect.LLAMACPP
+
 TAIL_BYTES: Final = 64 * 1024  # the last record, with its usage, of every format seen so far
 SHORT_TAIL_BYTES: Final = 4 * 1024  # of streams in SHORT, and what begins before: a thousand have 7 MB
 END_BYTES: Final = 2 * 1024  # looked at first, if they hold so many lines:
@@ -96,10 +101,10 @@ class Meter:
 
     def usage(self) -> Usage:
         """What the reply said of itself; a stream of events that does not count its tokens is counted."""
-        head = self._beginning(HEAD_BYTES) if self._dialect is Dialect.ANTHROPIC else b""
+        head = self._beginning(HEAD_BYTES) if self._dialect is _ANTHROPIC else b""
         if not self._is_stream():
             return self._usage_of_document(head)
-        counted = self._counted_tokens() if self._dialect is Dialect.OPENAI else None
+        counted = self._counted_tokens() if self._dialect is _OPENAI else None
         return usage_of(self._dialect, self._end(), head, counted=counted, records=self._records())
 
     def _usage_of_document(self, head: bytes) -> Usage:
@@ -127,7 +132,7 @@ class Meter:
             if self._dialect in TERMINAL:
                 self._watch_events(gone + _EVENT_BYTES)
             if not self._gone:
-                is_told = self._dialect is Dialect.ANTHROPIC
+                is_told = self._dialect is _ANTHROPIC
                 self._head = self._beginning(HEAD_BYTES if is_told else START_BYTES)
             self._counted_newlines()
             self._gone += gone
@@ -163,7 +168,7 @@ class Meter:
         if self._shown is not None:
             return self._shown
         start = self._beginning(START_BYTES).lstrip()
-        is_json = self._dialect is not Dialect.OLLAMA and start.startswith((b"{", b"["))
+        is_json = self._dialect is not _OLLAMA and start.startswith((b"{", b"["))
         shown = start.startswith(_SERVER_SENT) or (self._is_asked_to_stream and not is_json)
         if self.size_bytes >= START_BYTES:
             self._shown = shown
@@ -172,11 +177,11 @@ class Meter:
     def _is_terminated(self, last: bytes) -> bool:
         if not self._is_stream():
             return self._is_closed(last)
-        if self._dialect is Dialect.OLLAMA:
+        if self._dialect is _OLLAMA:
             return _ends_ollama(last)
         if last in _DONE:
             return self._event in TERMINAL.get(self._dialect, (self._event,))
-        if self._dialect is Dialect.LLAMACPP:
+        if self._dialect is _LLAMACPP:
             stops = _LLAMA_STOP.findall(last)[-1:]
             is_last = stops == [b"true"] or _LLAMA_STOP_TYPE in last
         else:
@@ -190,18 +195,18 @@ class Meter:
 
     def _last_records(self) -> list[bytes]:
         """The last two records of a stream (an error may stand before the terminal one), of Ollama's one."""
-        if self._dialect is Dialect.OLLAMA:
+        if self._dialect is _OLLAMA:
             return [self._end()]
         lines = self._end().rsplit(b"\n", _LAST_LINES)[-_LAST_LINES:]
         return [line for line in lines if line.strip()][-2:]
 
     def _end(self) -> bytes:
         """The last record of Ollama's streams, END_LINES lines or more of others; no blanks at the end."""
-        lines = 1 if self._dialect is Dialect.OLLAMA else END_LINES
+        lines = 1 if self._dialect is _OLLAMA else END_LINES
         end = bytes(self._tail[-END_BYTES:]).rstrip()
         if len(end.rsplit(b"\n", lines)) <= lines:
             end = self._kept().rstrip()
-        return end.rpartition(b"\n")[2] if self._dialect is Dialect.OLLAMA else end
+        return end.rpartition(b"\n")[2] if self._dialect is _OLLAMA else end
 
     def _counted_tokens(self) -> int | None:
         """About the tokens of a stream, one for each event that can hold one; None if there are none."""

@@ -17,6 +17,7 @@ THINKING_KEYS: Final = ("think", "thinking", "reasoning", "reasoning_effort")
 LIMIT_KEYS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens", "n_predict")
 
 _LIMITING: Final = frozenset(LIMIT_KEYS)
+_OLLAMA: Final = Dialect.OLLAMA
 _LMSTUDIO: Final = Dialect.LMSTUDIO
 
 _decode_number: Final = msgspec.json.Decoder(float | None).decode
@@ -39,7 +40,7 @@ class Options:
 
 def read(dialect: Dialect, fields: Fields) -> Options:
     """Read them in the words of a dialect. Raises msgspec.DecodeError, Ambiguous."""
-    if dialect is not Dialect.OLLAMA:
+    if dialect is not _OLLAMA:
         limit = None
         if not _LIMITING.isdisjoint(fields):
             limits = [_count(fields.get(key)) for key in LIMIT_KEYS]  # each, for one that is none is an error
@@ -62,7 +63,7 @@ def flag(fields: Fields, key: str, default: bool) -> bool:
 
 def is_thinking(dialect: Dialect, fields: Fields) -> bool:
     """Whether the model is told to think first. Raises msgspec.DecodeError, Ambiguous."""
-    if dialect is Dialect.OLLAMA:
+    if dialect is _OLLAMA:
         return not is_nothing(fields.get("think"))
     if dialect is Dialect.ANTHROPIC:
         return _inner(fields, "thinking", "type") not in (None, "disabled")

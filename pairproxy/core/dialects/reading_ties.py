@@ -40,6 +40,8 @@ KEPT: Final = "its reply is kept for a later request"
 CLOUD_MODEL: Final = "its model runs in the vendor's cloud, on this machine's account"
 LOCAL_MODEL: Final = "its name says that it runs on this machine"
 
+_LMSTUDIO: Final = Dialect.LMSTUDIO
+_RESPONSES: Final = Dialect.RESPONSES
 _TYING: Final = frozenset(TIES)
 _ANY_SLOT: Final = frozenset({b"-1"})
 
@@ -74,7 +76,7 @@ def tie_of_name(name: str) -> str | None:
 
 def _is_kept(dialect: Dialect, fields: Fields, kind: str) -> bool:
     """Whether the engine keeps the reply unless it is told not to."""
-    keeps = dialect is Dialect.LMSTUDIO or (dialect is Dialect.RESPONSES and kind in routes.KEEPING)
+    keeps = dialect is _LMSTUDIO or (dialect is _RESPONSES and kind in routes.KEEPING)
     return keeps and ("store" not in fields or bytes(fields["store"]) != b"false")
 
 
