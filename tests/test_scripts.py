@@ -20,7 +20,7 @@ def project(tmp_path: Path) -> Path:
     """A copy of what an install reads, without a .venv."""
     copy = tmp_path / "project"
     copy.mkdir()
-    for name in ("pyproject.toml", "requirements.lock", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "hatch_build.py", "requirements.lock", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     for name in ("scripts", "pairproxy"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -24,11 +24,14 @@ def run(argv: list[str], at: Path, **more: str) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from this tree, with what builds where that is installed (CI), else pip fetches it."""
+    """Built from this tree, with what builds where that is installed (CI), else pip fetches it.
+
+    Not compiled, for that takes minutes: what a compiler adds is looked at in tests/test_hatch_build.py.
+    """
     into = tmp_path_factory.mktemp("wheel")
     here = ["--no-build-isolation"] if find_spec("hatchling") else []
     run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", *here,
-         "--wheel-dir", str(into), str(ROOT)], into)  # fmt: skip
+         "--wheel-dir", str(into), str(ROOT)], into, PAIRPROXY_COMPILE="0")  # fmt: skip
     (built,) = into.glob("*.whl")
     return built
 

@@ -123,7 +123,7 @@ def on_a_small_disk(daemons: Daemons, name: str, first: str = "true", program: s
     with log_file.open("wb") as log:
         process = subprocess.Popen(
             ["unshare", "-Urm", "sh", "-c", script], stdin=subprocess.PIPE, stdout=log, stderr=log,
-            env=node_environment() | {"PYTHONPATH": str(Path.cwd())},
+            env={"PYTHONPATH": str(Path.cwd())} | node_environment(),
         )  # fmt: skip
     node = Node(name, Path(f"/proc/{process.pid}/root{inside}"), process, log_file)
     daemons.nodes.append(node)
