@@ -112,6 +112,11 @@ def test_what_cannot_be_a_row_does_not_stop_the_others(store: Store) -> None:
     assert [one.record.id for one in Past(store.path).requests(0.0)] == ["good"]
 
 
+def test_what_is_kept_of_the_file_in_memory_is_little(store: Store) -> None:
+    """Rows are added and seldom read: a large cache would be memory for nothing."""
+    assert store.open().execute("PRAGMA cache_size").fetchone() == (-512,)
+
+
 def test_a_newer_file_is_not_touched(store: Store) -> None:
     """Not a byte of it: it may mean other things by the same words."""
     store.write(grouped([served("r", 0.0, 0.0, 1.0)]))
