@@ -16,7 +16,8 @@ _ANTHROPIC: Final = Dialect.ANTHROPIC
 _LLAMACPP: Final = Dialect.LLAMACPP
 
 TAIL_BYTES: Final = 64 * 1024  # the last record, with its usage, of every format seen so far
-SHORT_TAIL_BYTES: Final = 4 * 1024  # of streams in SHORT, and what begins before: a thousand have 7 MB
+SHORT_TAIL_BYTES: Final = 2 * 1024  # of streams in SHORT, and what begins before: a thousand have 4 MB
+ROOM_BYTES: Final = 2 * 1024  # at least, that a tail may grow by before it is cut
 END_BYTES: Final = 2 * 1024  # looked at first, if they hold so many lines:
 END_LINES: Final = 12  # six events of OpenAI's, four that have names; the usage is among them
 HEAD_BYTES: Final = 4 * 1024  # Anthropic's first event, which counts the prompt, has about 400
@@ -136,7 +137,7 @@ class Meter:
                 self._head = self._beginning(HEAD_BYTES if is_told else START_BYTES)
             self._counted_newlines()
             self._gone += gone
-            del self._tail[:gone]
+            self._tail = self._tail[gone:]  # which gives memory back, other than `del`
             self._looked_at -= gone
         self._room = _room(len(self._tail))
 
@@ -216,7 +217,7 @@ class Meter:
 
 def _room(kept: int) -> int:
     """How long a tail may become before it is cut: not for each chunk."""
-    return kept + kept // 2
+    return kept + max(kept // 2, ROOM_BYTES)
 
 
 def _ends_ollama(line: bytes) -> bool:
