@@ -71,7 +71,7 @@ class Totals:
         final, word = record.final, _WORDS[record.outcome]
         node = NOWHERE if final is None else self._node(final.place.node)
         key = (self._model(record.model), node, word, origin)
-        if key not in self.requests and len(self.requests) >= MOST_SERIES:
+        if len(self.requests) >= MOST_SERIES and key not in self.requests:
             key = (OTHER, OTHER, word, origin)
         self.requests[key] += 1
         if record.outcome is _REFUSED:
