@@ -11,7 +11,6 @@ How a request ends, and what the record says:
 AttemptFailed and ReplyBroken end an attempt, not the request: the commands they led to say how it goes on.
 """
 
-import heapq
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -73,8 +72,10 @@ class Ledger:
     @property
     def records(self) -> tuple[RequestRecord, ...]:
         """Requests that ended, the earliest end first."""
-        both = heapq.merge(self._own.records.items(), self._guests.records.items(), key=lambda one: one[0])
-        return tuple(record for _, record in both)
+        if not self._guests.records:
+            return tuple(self._own.records.values())
+        both = self._own.records | self._guests.records
+        return tuple([both[number] for number in sorted(both)])
 
     @property
     def ended(self) -> int:
