@@ -21,6 +21,7 @@
       |- leaving       whether a client that ended its side waits, or left
       |- inflow        what comes on it, cut into heads and bodies
       |- head          a head, read by one strict grammar
+      |- said          what its headers say to a port
       |- content       a body as it comes
       |- request       what handlers are given
       |- faults        what is said where a request cannot be answered at all

@@ -51,6 +51,19 @@ async def read_body(request: HttpRequest, limits: Limits) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
+class Kept:
+    """A body that was read, as long as somebody may have to be sent it."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+
+    def let_go(self) -> None:
+        """Nobody will: its reply has begun, and goes on for minutes where the body may be megabytes."""
+        self.body = b""
+
+
 class BodyStream:
     """A body part by part as it comes, for requests that are passed on unread, whatever their size.
 

@@ -21,12 +21,12 @@ from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Request, R
 from pairproxy.descriptors import LAST
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.proxy import cors, headers
-from pairproxy.proxy.body import BodyStream, Once, read_body, say_continue
+from pairproxy.proxy.body import BodyStream, Kept, Once, read_body, say_continue
 from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.continuing import Continuation, continuation_of
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.form import check_form
-from pairproxy.proxy.forward import Route, body_for, forward, hand_back
+from pairproxy.proxy.forward import SENT, Route, body_for, forward, hand_back
 from pairproxy.proxy.gate import Gate, is_like_page
 from pairproxy.proxy.request import HttpRequest, Written
 from pairproxy.proxy.server import Port
@@ -131,30 +131,35 @@ class ClientPort(Port):
 
     async def _infer(self, request: HttpRequest, downstream: Downstream) -> None:
         say_continue(request)
-        body = await read_body(request, self._limits)
-        if is_read_at_once(body, is_coded=request.said.is_coded):
-            asked = self._asked(request, body)
+        kept = Kept(await read_body(request, self._limits))
+        if is_read_at_once(kept.body, is_coded=request.said.is_coded):
+            asked = self._asked(request, kept.body)
         else:
-            asked = await asyncio.to_thread(self._asked, request, body)
+            asked = await asyncio.to_thread(self._asked, request, kept.body)
         if asked.unloads and not asked.local_only and asked.stays is None:
-            await self._unload(request, body, asked.model, downstream)
+            await self._unload(request, kept.body, asked.model, downstream)
             return
-        going: Continuation | None = None
-        if self._dispatcher.is_continuing():
-            read = partial(continuation_of, asked, body, self._dispatcher.now)
-            going = await aside(body, read, is_coded=False)
+        going = await self._going(asked, kept.body) if self._dispatcher.is_continuing() else None
+        if going is None:
+            downstream.kept = kept
         relayed = None if going is None else going.relay
         attempts = self._dispatcher.attempts(asked)
         try:
             while (attempt := await attempts.next()) is not None:
                 async with attempt:
-                    outgoing = self._outgoing(request, body, attempt, going)
-                    await forward(attempt, self._route, outgoing, downstream, relayed)
+                    outgoing = self._outgoing(request, kept.body, attempt, going)
+                    sending = forward(attempt, self._route, outgoing, downstream, relayed)
+                    outgoing = SENT  # nothing here keeps its body when it was sent
+                    await sending
         except ReplyTruncated:
             if going is None or not going.end_with_error(downstream):
                 raise
         finally:
             attempts.close()
+
+    async def _going(self, asked: Request, body: bytes) -> Continuation | None:
+        read = partial(continuation_of, asked, body, self._dispatcher.now)
+        return await aside(body, read, is_coded=False)
 
     def _asked(self, request: HttpRequest, body: bytes) -> Request:
         said = request.said

@@ -16,6 +16,7 @@ from pairproxy.core.dialects.failures import error_body, final_line
 from pairproxy.core.errors import NotAllowed, PairproxyError, QueueFull, RequestError
 from pairproxy.core.models import Dialect
 from pairproxy.proxy import cors, headers
+from pairproxy.proxy.body import Kept
 from pairproxy.proxy.faults import log_fault
 from pairproxy.proxy.request import HttpRequest, Written
 from pairproxy.responses import http_date
@@ -37,6 +38,8 @@ class Downstream:
     _last = b""  # the end of what was written
     is_framed_here = False
     """Whether each chunk is made here and holds whole records (proxy.continuing)."""
+    kept: Kept | None = None
+    """What has to be kept until the reply begins, and no longer."""
     _page_lines: cors.Lines = ()
     _is_page_ours = False
 
@@ -119,6 +122,8 @@ class Downstream:
         """Pass raw, framed bytes on at once."""
         if self._opening:
             data, self._opening = self._opening + data, b""
+            if self.kept is not None:
+                self.kept.let_go()
         self._last = data if len(data) > 2 else (self._last + data)[-3:]
         transport = self._request.transport
         if transport is not None and not transport.is_closing():

@@ -45,6 +45,9 @@ HearRefusal = Callable[[NodeId, bytes], None]
 """Takes in the state document of a peer that refused."""
 Relay = Callable[[Reply, Attempt, Downstream, bool, Lines], Awaitable[None]]
 """Passes the reply of an attempt on: (reply, attempt, downstream, is it a peer's, headers of ours)."""
+SENT = Outgoing("", "")
+"""Stands for a request that was sent: its body may be megabytes, and the reply takes minutes."""
+
 UpstreamOf = Callable[[Place], Upstream]
 """Where a place is reached. Raises Unreachable when it is gone."""
 
@@ -82,6 +85,7 @@ async def forward(
     except (Unreachable, NotTrusted, BadRequest):
         attempt.is_sent = False
         raise
+    outgoing = SENT
     try:
         if is_peer and _is_taken(reply):
             await _read_refusal(reply, attempt.place.node, route.hear_refusal)

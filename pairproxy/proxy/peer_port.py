@@ -34,11 +34,11 @@ from pairproxy.descriptors import LOCAL
 from pairproxy.dispatcher import Dispatcher
 from pairproxy.interfaces import CATALOGUE_PATH, MODELS_PATH, STATE_PATH
 from pairproxy.proxy import headers
-from pairproxy.proxy.body import read_body
+from pairproxy.proxy.body import Kept, read_body
 from pairproxy.proxy.catalogue import Catalogue
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.form import check_form
-from pairproxy.proxy.forward import Route, body_for, forward, hand_back
+from pairproxy.proxy.forward import SENT, Route, body_for, forward, hand_back
 from pairproxy.proxy.request import HttpRequest, Written
 from pairproxy.proxy.server import Port
 from pairproxy.responses import Response, StreamResponse
@@ -74,7 +74,7 @@ class _Given:
 
     target: str
     fields: headers.Headers
-    body: bytes
+    kept: Kept
 
 
 class PeerPort(Port):
@@ -196,6 +196,7 @@ class PeerPort(Port):
         body = await read_body(request, self._body_limits)
         is_coded = "Content-Encoding" in request.headers
         asked, given = await aside(body, partial(self._asked, request, peer, body), is_coded=is_coded)
+        body = b""
         if asked.unloads:
             await self._unload(asked, given, downstream)
             return downstream.written()
@@ -229,16 +230,19 @@ class PeerPort(Port):
         return serving
 
     async def _serve(self, asked: Request, given: _Given, downstream: Downstream) -> None:
+        downstream.kept = given.kept
         attempts = self._dispatcher.attempts(asked)
         try:
             while (attempt := await attempts.next()) is not None:
                 async with attempt:
                     host = ("Host", self._authority_of(attempt.place.engine))
                     own = (host, *headers.on_trace(asked.trace))
-                    content = body_for(attempt, given.body)
+                    content = body_for(attempt, given.kept.body)
                     fields = headers.to_peer(given.fields, content, own)
                     outgoing = Outgoing("POST", given.target, fields, content)
-                    await forward(attempt, self._route, outgoing, downstream)
+                    sending = forward(attempt, self._route, outgoing, downstream)
+                    outgoing, content = SENT, b""  # nothing here keeps its body when it was sent
+                    await sending
         finally:
             attempts.close()
 
@@ -249,9 +253,10 @@ class PeerPort(Port):
             raise NotAllowed("There is no such model to unload.")
         if not residency.may_unload(asked.model, peer, self._dispatcher.now()):
             raise NotAllowed("Others use this model.")
-        fields = headers.to_peer(given.fields, given.body, (("Host", self._authority_of(engine)),))
+        body = given.kept.body
+        fields = headers.to_peer(given.fields, body, (("Host", self._authority_of(engine)),))
         upstream = self._route.upstream(Place(residency.own, engine))
-        await hand_back(await upstream.send(Outgoing("POST", given.target, fields, given.body)), downstream)
+        await hand_back(await upstream.send(Outgoing("POST", given.target, fields, body)), downstream)
 
     def _asked(self, request: HttpRequest, peer: NodeId, body: bytes) -> tuple[Request, _Given]:
         """What a peer asks, and what the engine is given of that. Raises BadRequest."""
@@ -279,4 +284,4 @@ class PeerPort(Port):
             raise BadRequest("The request is one that stays on the node it came to.")
         if is_excessive(asked, body):
             raise BadRequest("The request asks for more than this node gives to others.")
-        return asked, _Given(request.raw_path, raw, body)
+        return asked, _Given(request.raw_path, raw, Kept(body))
