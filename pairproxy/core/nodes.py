@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pairproxy.core.catalogue import CatalogueTable
 from pairproxy.core.documents import EngineState, Promise, ReplicaState, StateDocument, Wanted, Withheld
@@ -22,16 +22,29 @@ MOST_LIVES = 8  # of one node that are remembered as over
 LONGEST_S = 86_400.0  # a day: no slot is held and no model loads for longer
 SLOWEST, FASTEST = 1e-3, 1e9  # tokens/s
 MOST_BETA = 1e3
+MOST_ASKED = 1024  # names of models, also such as nobody has, for which an answer is kept
 NAME_CHARACTERS = 256
 REASON_CHARACTERS = 32  # of the word for why nothing is offered; ours have ten at most
 CONTENT_CHARACTERS = 8 * NAME_CHARACTERS  # LM Studio's is put together of six names (engines.found)
 MAX_CAPABILITIES = 32  # of a model; Ollama knows a handful
 
+Found = tuple[Place, EngineState, ReplicaState]
+"""A peer's place with its engine and the replica there."""
 
-@dataclass(slots=True)
+
 class _View:
-    document: StateDocument
-    received_at: float
+    def __init__(self, document: StateDocument, received_at: float) -> None:
+        self.document = document
+        self.received_at = received_at
+        self.engines = {Place(document.node, engine.engine): engine for engine in document.engines}
+
+
+class _Holder:
+    """A place that was seen with a model."""
+
+    def __init__(self, view: _View, found: Found) -> None:
+        self.view = view
+        self.found = found
 
 
 class NodeTable:
@@ -42,6 +55,7 @@ class NodeTable:
         self.prefixes = HeardFrom()
         self.stale_s = stale_s
         self._views: dict[NodeId, _View] = {}
+        self._holders: dict[ModelName, list[_Holder]] = {}  # by what was asked for since anything was heard
         self._over: dict[NodeId, deque[str]] = {}  # epochs of lives taken for over
 
     def report(self, document: StateDocument, at: float) -> bool:
@@ -71,11 +85,13 @@ class NodeTable:
         self.prefixes.take_in(told, is_new_life=is_new_life)
         engines = tuple(replace(engine, prefixes=None) for engine in told.engines)  # they are kept once
         self._views[document.node] = _View(replace(told, engines=engines), at)
+        self._holders.clear()
         return True
 
     def lose(self, node: NodeId) -> None:
         """Forget what a node said of its state; its listing, which it names, is good when it comes back."""
         self._views.pop(node, None)
+        self._holders.clear()
         self.prefixes.lose(node)
 
     def forget(self, node: NodeId) -> None:
@@ -122,11 +138,12 @@ class NodeTable:
     def engine(self, place: Place) -> tuple[EngineState, float] | None:
         """The engine at a place and the time its state was received."""
         view = self._views.get(place.node)
-        if view is not None:
-            for engine in view.document.engines:
-                if engine.engine == place.engine:
-                    return engine, view.received_at
-        return None
+        engine = None if view is None else view.engines.get(place)
+        return None if view is None or engine is None else (engine, view.received_at)
+
+    def places(self) -> list[Place]:
+        """Every place that any peer told of."""
+        return [place for view in self._views.values() for place in view.engines]
 
     def fresh(self, at: float) -> Iterator[StateDocument]:
         """The documents of nodes that are there: as origins they count, whether they take requests or not."""
@@ -138,28 +155,35 @@ class NodeTable:
         """The documents of nodes that take requests now: fresh, not draining."""
         return (document for document in self.fresh(at) if not document.is_draining)
 
-    def healthy_replicas(
-        self, model: ModelName, at: float
-    ) -> Iterator[tuple[Place, EngineState, ReplicaState]]:
+    def healthy_replicas(self, model: ModelName, at: float) -> list[Found]:
         """Where a model may run now: fresh, not draining."""
-        for document in self.healthy(at):
-            yield from _holders(document, model)
+        return [
+            one.found
+            for one in self._holders_of(model)
+            if at < one.view.received_at + self.stale_s and not one.view.document.is_draining
+        ]
 
-    def replicas(self, model: ModelName) -> Iterator[tuple[Place, EngineState, ReplicaState]]:
+    def replicas(self, model: ModelName) -> list[Found]:
         """Where any peer, healthy or not, was seen with this model."""
-        for view in self._views.values():
-            yield from _holders(view.document, model)
+        return [one.found for one in self._holders_of(model)]
+
+    def _holders_of(self, model: ModelName) -> list[_Holder]:
+        known = self._holders.get(model)
+        if known is None:
+            if len(self._holders) >= MOST_ASKED:
+                self._holders.clear()
+            known = self._holders[model] = [
+                _Holder(view, (place, engine, state))
+                for view in self._views.values()
+                for place, engine in view.engines.items()
+                for state in engine.replicas
+                if state.replica.model == model
+            ]
+        return known
 
     def identities(self, model: ModelName) -> dict[NodeId, Replica]:
         """The replica each peer holds under this name."""
         return {place.node: state.replica for place, _, state in self.replicas(model)}
-
-
-def _holders(document: StateDocument, model: ModelName) -> Iterator[tuple[Place, EngineState, ReplicaState]]:
-    for engine in document.engines:
-        for state in engine.replicas:
-            if state.replica.model == model:
-                yield Place(document.node, engine.engine), engine, state
 
 
 def usable(document: StateDocument) -> StateDocument:

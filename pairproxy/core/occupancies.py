@@ -88,12 +88,9 @@ class SlotTable:
         """
         return Occupancies(self, at, origin)
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> list[Place]:
         """Every known place, this node's first."""
-        yield from self._local.slots()
-        for document, _ in self._nodes.documents(0.0):
-            for engine in document.engines:
-                yield Place(document.node, engine.engine)
+        return [*self._local.slots(), *self._nodes.places()]
 
     def occupancy(self, place: Place, at: float, origin: NodeId | None) -> Occupancy:
         """One of them; KeyError for a place that is not known."""
@@ -118,7 +115,8 @@ class SlotTable:
         if known is None:
             raise KeyError(place)
         state, heard_at = known
-        kept = kept_from(origin or self._local.own, state.promises, at - heard_at)
+        promises = state.promises
+        kept = kept_from(origin or self._local.own, promises, at - heard_at) if promises else ()
         return _Told(state.slots, kept, heard_at, state)
 
     # --- what begins and ends ---------------------------------------------------------------------------
@@ -223,7 +221,7 @@ class Occupancies(Mapping[Place, Occupancy]):
         return found
 
     def __iter__(self) -> Iterator[Place]:
-        return self._table.places()
+        return iter(self._table.places())
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._table.places())

@@ -1,6 +1,5 @@
 """The walk over the queue: who goes where now, and who waits for a place that is better than a free one."""
 
-from collections import deque
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -41,14 +40,15 @@ class _Walk:
         self.occupancies = pricing.occupancies(at)
         self.risks = pricing.risks(waiting, self.occupancies, at)
         self.glance = pricing.glance(self.risks, self.occupancies, at) if waiting > 1 else None
-        self._maybe_free = deque(self.occupancies)
+        self._maybe_free = pricing.slots.places()
+        self._maybe_free.reverse()
 
     def has_free(self) -> bool:
         """Whether any slot is still free now."""
         places = self._maybe_free
-        while places and self.occupancies[places[0]].wait_s > 0.0:
-            places.popleft()  # a plan only fills what is free
-        return bool(places)
+        while places and self.occupancies[places[-1]].wait_s > 0.0:
+            places.pop()  # a plan only fills what is free
+        return len(places) > 0
 
 
 class Planner:

@@ -6,6 +6,7 @@ seconds; those that count are what other routers ship, and exist so that they ca
 own work. They have our queue all the same: they choose among free places, and wait where there is none.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -61,9 +62,17 @@ def fastest_finish(candidates: Sequence[Candidate], asked: Asked) -> tuple[Candi
     """
     if len(candidates) == 1:
         return candidates[0], f"finishes first, in {candidates[0].finish_s:.2f} s"
-    homes = _homes(candidates, asked.turn)
-    best = min(homes, key=lambda one: one.finish_s + one.margin_s + one.affinity_s + one.delay_s)
-    if len(homes) < len(candidates):
+    least_s = min([one.chain_s for one in candidates])
+    best, best_s, left_out = None, math.inf, 0
+    for one in _rotated(candidates, asked.turn):
+        if one.chain_s > least_s:
+            left_out += 1  # its chain would be done later
+            continue
+        price_s = one.finish_s + one.margin_s + one.affinity_s + one.delay_s
+        if best is None or price_s < best_s:
+            best, best_s = one, price_s
+    best = best or candidates[0]
+    if left_out:
         return best, f"its chain goes on here, this step until {best.finish_s:.2f} s from now"
     return best, f"finishes first, in {best.finish_s:.2f} s"
 
@@ -113,12 +122,6 @@ def at_random(candidates: Sequence[Candidate], asked: Asked) -> tuple[Candidate,
 def local_only(candidates: Sequence[Candidate], asked: Asked) -> tuple[Candidate, str]:
     """This machine and no other; the scheduler hands over local candidates only."""
     return fastest_finish(candidates, asked)[0], "this machine only"
-
-
-def _homes(candidates: Sequence[Candidate], turn: int) -> Sequence[Candidate]:
-    """Those at which the request's chain is done soonest; all of them where it is in no chain, or in any."""
-    least_s = min(candidate.chain_s for candidate in candidates)
-    return [one for one in _rotated(candidates, turn) if one.chain_s <= least_s]
 
 
 def _free(candidates: Sequence[Candidate], turn: int) -> Sequence[Candidate]:
