@@ -198,6 +198,7 @@ def test_an_error_of_ours_leaves_the_connection_usable() -> None:
     run_async(main())
 
 
+@pytest.mark.pure  # the scheduler is made to fail
 @pytest.mark.breaks_off("a fault of ours in the middle")
 @pytest.mark.parametrize("kind", [RequestArrived, FirstByteReceived])
 def test_a_fault_of_ours_ends_the_request_and_is_logged_without_its_text(
