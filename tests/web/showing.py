@@ -19,8 +19,7 @@ from pairproxy.config import Limits
 from pairproxy.core.errors import NotRemembered
 from pairproxy.proxy.gate import Gate
 from pairproxy.proxy.listening import bind, port_of
-from pairproxy.proxy.request import HttpRequest
-from pairproxy.responses import Response, StreamResponse
+from pairproxy.responses import Asked, Response, StreamResponse
 from pairproxy.web.serving import page_handlers
 
 DEADLINE_S = 20.0
@@ -61,12 +60,12 @@ def _pages(facts: Facts, *, has_events: bool) -> Mapping[str, Page]:
     """The page, the other documents, and a stream of statuses, two a second."""
 
     def document(path: str) -> Page:
-        async def answer(_: HttpRequest) -> StreamResponse:
+        async def answer(_: Asked) -> StreamResponse:
             return Response(body=msgspec.json.encode(facts.documents[path]), content_type="application/json")
 
         return answer
 
-    async def events(request: HttpRequest) -> StreamResponse:
+    async def events(request: Asked) -> StreamResponse:
         response = StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         facts.watchers += 1
