@@ -1,3 +1,4 @@
+import ast
 import importlib.util
 import os
 import shutil
@@ -107,6 +108,18 @@ def test_what_a_request_passes_is_compiled_or_excepted_by_name(table: dict[str, 
         if path.name != "__init__.py"
     }
     assert passed - chosen - excepted == set()
+
+
+def test_no_compiled_module_waits_while_it_handles_an_error(table: dict[str, Any]) -> None:
+    """Meanwhile that error would be the context of all that others raise: a chain without end."""
+    waits = (ast.Await, ast.AsyncFor, ast.AsyncWith)
+    found = []
+    for module in HOOK.compiled_modules(ROOT, table):
+        for node in ast.walk(ast.parse((ROOT / module).read_text(encoding="utf-8"))):
+            handles = [node] if isinstance(node, ast.ExceptHandler) else getattr(node, "finalbody", [])
+            inside = (one for part in handles for one in ast.walk(part))
+            found += [f"{module}:{one.lineno}" for one in inside if isinstance(one, waits)]
+    assert found == []
 
 
 def test_every_exception_has_its_reason_and_an_effect(table: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ from pairproxy.proxy.tunnel import is_websocket, tunnel, upgrading
 from pairproxy.proxy.unloading import Unloading
 from pairproxy.upstreams import Outgoing, Reply, Upstream
 
-_NAME_BYTES = 16  # of chance in the name of a request: none comes twice
+_NAME_BITS = 128  # of chance in the name of a request: none comes twice
 _chance = Random()  # nobody gains by guessing a name, so the system need not be asked for each
 _OLD_CLIENT = "its client cannot read what a peer sends"
 
@@ -164,7 +164,7 @@ class ClientPort(Port):
     def _asked(self, request: HttpRequest, body: bytes) -> Request:
         said = request.said
         return reading.read(
-            RequestId(_chance.randbytes(_NAME_BYTES).hex()),
+            RequestId(f"{_chance.getrandbits(_NAME_BITS):032x}"),
             request.raw_path,
             body,
             coding=said.coding,

@@ -137,7 +137,7 @@ class Connection(Flow):
         if found is not None:
             self._request_count += 1
             self.is_answering = self.has_answer = False
-            request = self._request = HttpRequest(*found, self)
+            request = self._request = HttpRequest(found[0], found[1], self)
             self.task = self._loop.create_task(self._answer(request), name="request")
 
     def _regulate(self) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from contextlib import suppress
 from typing import Any
 
 KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES = 5, 2, 3  # a vanished host is noticed in 11 s
@@ -11,9 +12,10 @@ USER_TIMEOUT_MS = 10_000  # sent bytes unacknowledged for so long: the cable is 
 async def open_socket(host: str, port: int, *, is_peer: bool) -> socket.socket:
     """Connect to ``host``, trying its addresses in turn; no timeout. Raises OSError, UnicodeError."""
     loop = asyncio.get_running_loop()
-    try:
+    found: list[Any] = []
+    with suppress(socket.gaierror):
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-    except socket.gaierror:  # a name, not an address: ask the resolver, which may block
+    if not found:  # a name, not an address: ask the resolver, which may block
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     failure: OSError = OSError("no address")
     for family, kind, protocol, _, address in found:
