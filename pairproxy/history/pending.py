@@ -80,8 +80,11 @@ class Pending:
     def written(self, batch: Batch) -> None:
         """Let go of what is on disk now; what came meanwhile stays."""
         last = batch.ended[-1].number if batch.ended else 0
+        pushed_out = len(batch.ended)  # meanwhile, by later ones: they are on disk all the same
         while self._ended and self._ended[0].number <= last:
             self._ended.popleft()
+            pushed_out -= 1
+        self.dropped = max(self.dropped - pushed_out, 0)
         for number in batch.joined:
             self._joined.pop(number, None)
         for number in batch.merged:

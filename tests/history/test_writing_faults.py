@@ -8,7 +8,7 @@ from pairproxy.history import schema
 from pairproxy.history.keeping import QUIET_S
 from pairproxy.history.pending import LIMIT_PENDING
 from pairproxy.history.reading import Past
-from pairproxy.history.store import FILE
+from pairproxy.history.store import FILE, Batch
 from pairproxy.history.writing import RETRY_S
 from tests.history.kept import Kept, job, requests
 from tests.support.running import run_async
@@ -68,6 +68,33 @@ def test_the_newest_are_kept_while_it_cannot_be_written(kept: Kept, caplog: pyte
         found = requests(kept.history.path)
         assert len(found) == LIMIT_PENDING + 1
         assert (found[1], found[-1]) == ("more10", f"more{LIMIT_PENDING + 9}")
+
+    run_async(main(), timeout=60)
+    assert "10 requests are missing in it" in caplog.text
+
+
+def test_what_finds_no_room_while_others_are_written_is_told_too(
+    kept: Kept, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests go on ending while the write that succeeds takes its time: what it writes is not missing."""
+    write, more = kept.history._store.write, job(LIMIT_PENDING + 10, 100.0, "more")
+
+    def slow(batch: Batch) -> int:
+        kept.end(*more)
+        more.clear()
+        return write(batch)
+
+    async def main() -> None:
+        kept.end(*job(1))
+        await kept.history.flush()
+        fill(kept, True)
+        kept.end(*job(300, 50.0, "late"))
+        await kept.history.flush()
+        fill(kept, False)
+        monkeypatch.setattr(kept.history._store, "write", slow)
+        await kept.history.flush()
+        await kept.history.flush()
+        assert len(requests(kept.history.path)) == 1 + 300 + LIMIT_PENDING
 
     run_async(main(), timeout=60)
     assert "10 requests are missing in it" in caplog.text
