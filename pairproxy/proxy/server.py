@@ -6,6 +6,7 @@ import ssl
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, cast
 
 from pairproxy.config import Limits
@@ -204,6 +205,7 @@ class Port:
             oldest.cancel()
         work = self._begin(connection, tls)
         task = asyncio.get_running_loop().create_task(work, name="beginning of a connection")
+        task.add_done_callback(partial(_close_if_cancelled, connection))
         if tls is None:  # over within a turn of the loop
             self._beginnings.add(task)
             task.add_done_callback(self._beginnings.discard)
@@ -220,9 +222,6 @@ class Port:
             )
         except OSError:  # no TLS, a stranger, or too slow
             connection.close()
-        except asyncio.CancelledError:
-            connection.close()
-            raise
 
     async def _handle(self, request: HttpRequest) -> Written | StreamResponse:
         """Answer a request."""
@@ -247,6 +246,12 @@ class PagePort(Port):
 
     async def _handle(self, request: HttpRequest) -> Written | StreamResponse:
         return await self._handler(request)
+
+
+def _close_if_cancelled(connection: socket.socket, beginning: asyncio.Task[None]) -> None:
+    """Not in the task itself: one that is cancelled before its first step runs no line of it."""
+    if beginning.cancelled():
+        connection.close()
 
 
 async def accepted(sock: socket.socket) -> tuple[socket.socket, Any]:

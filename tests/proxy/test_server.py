@@ -272,6 +272,21 @@ def test_a_port_that_parts_answers_who_is_there_once_and_then_ends() -> None:
     run_async(main())
 
 
+@pytest.mark.parametrize("is_encrypted", [False, True])
+def test_who_came_in_the_moment_in_which_a_port_stops_is_not_left_open(is_encrypted: bool) -> None:
+    """Its connection had no first step yet, so that nobody but the port can end it."""
+
+    async def main() -> None:
+        port = PagePort(hello, Limits())
+        ours, theirs = socket.socketpair()
+        with theirs:
+            port._take_in(ours, tls.server_context(identity("anna"), []) if is_encrypted else None, "a host")
+            await port.stop()
+            await eventually(lambda: ours.fileno() == -1)
+
+    run_async(main())
+
+
 class FaultyOnce(socket.socket):
     """Its first accept() fails as no socket should."""
 
