@@ -26,7 +26,7 @@ from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.forward import Route
 from pairproxy.proxy.request import HttpRequest
 from pairproxy.proxy.show import Show, is_here_only, listed_by_peers
-from pairproxy.upstreams import Outgoing, Reply
+from pairproxy.upstreams import Outgoing, Reply, Sink
 
 LISTING_BYTES = 4 * 1024 * 1024  # of the engine's own reply; a longer one is passed on as it comes, unmerged
 NO_TIME = datetime.min.replace(tzinfo=UTC)
@@ -177,7 +177,7 @@ class Catalogue:
         )
 
 
-class _Taken:
+class _Taken(Sink):
     """A reply of the engine held back, as it came on the wire, until it is known whether it is changed."""
 
     def __init__(self, reply: Reply, downstream: Downstream, statuses: tuple[int, ...] = (200,)) -> None:
@@ -193,7 +193,7 @@ class _Taken:
     async def whole(self) -> bytes | None:
         """The decoded body; None if the reply is none to change and was passed on. Raises UpstreamError."""
         try:
-            await self._reply.relay(self._write, self._see, self._downstream.drain, self._downstream.buffered)
+            await self._reply.relay(self)
         except ReplyTruncated:
             self.pass_on()
             raise
@@ -206,7 +206,8 @@ class _Taken:
             self._downstream.begin(self._reply, is_from_peer=False)
             self._downstream.write(bytes(self._raw))
 
-    def _write(self, data: bytes) -> None:
+    def write(self, data: bytes) -> None:
+        """Hold it, or pass it on."""
         if self._is_passed:
             self._downstream.write(data)
             return
@@ -214,9 +215,18 @@ class _Taken:
         if len(self._raw) > LISTING_BYTES:
             self.pass_on()
 
-    def _see(self, part: bytes) -> None:
+    def see(self, part: bytes) -> None:
+        """Hold the body."""
         if not self._is_passed:
             self._body += part
+
+    def buffered(self) -> int:
+        """Bytes that the client has not taken yet."""
+        return self._downstream.buffered()
+
+    async def drain(self) -> None:
+        """Wait for the client. Raises ConnectionError."""
+        await self._downstream.drain()
 
 
 def _is_error(body: bytes) -> bool:

@@ -20,7 +20,7 @@ from pairproxy.proxy.cors import Lines
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.forward import DECLINED, busy, relay
 from pairproxy.security.identity import short_id
-from pairproxy.upstreams import Reply
+from pairproxy.upstreams import FunctionSink, Reply
 
 _log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Continuation:
             _write(downstream, splicer.feed(part, self._now()))
 
         try:
-            await reply.relay(_unframed, take, downstream.drain, downstream.buffered)
+            await reply.relay(FunctionSink(_unframed, take, downstream.drain, downstream.buffered))
         except ReplyTruncated:
             if not splicer.is_complete:
                 raise

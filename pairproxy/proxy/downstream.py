@@ -13,6 +13,7 @@ from http import HTTPStatus
 
 from pairproxy.config import Limits
 from pairproxy.core.dialects.failures import error_body, final_line
+from pairproxy.core.dialects.meter import Meter
 from pairproxy.core.errors import NotAllowed, PairproxyError, QueueFull, RequestError
 from pairproxy.core.models import Dialect
 from pairproxy.proxy import cors, headers
@@ -20,7 +21,7 @@ from pairproxy.proxy.body import Kept
 from pairproxy.proxy.faults import log_fault
 from pairproxy.proxy.request import HttpRequest, Written
 from pairproxy.responses import http_date
-from pairproxy.upstreams import Head, Reply
+from pairproxy.upstreams import Head, Reply, Sink
 
 OPENINGS = 64  # heads as clients got them that are remembered, as many as heads themselves (upstreams.head)
 
@@ -28,25 +29,25 @@ NDJSON = "application/x-ndjson"
 JSON = ("Content-Type", "application/json; charset=utf-8")
 
 
-class Downstream:
-    """One request's way back to its client."""
-
-    # How each one begins, of which most stays so.
-    _reply: Reply | None = None
-    _is_begun = False
-    _opening = b""  # a head that waits for the first byte of its body
-    _last = b""  # the end of what was written
-    is_framed_here = False
-    """Whether each chunk is made here and holds whole records (proxy.continuing)."""
-    kept: Kept | None = None
-    """What has to be kept until the reply begins, and no longer."""
-    _page_lines: cors.Lines = ()
-    _is_page_ours = False
+class Downstream(Sink):
+    """One request's way back to its client; ``meter`` follows what it passes on."""
 
     def __init__(self, request: HttpRequest, stall_s: float = Limits().client_stall_s) -> None:
         """``stall_s``: after so long without taking a byte a client is put out."""
         self._request = request
+        self._connection = request.connection
         self._stall_s = stall_s
+        self._reply: Reply | None = None
+        self._is_begun = False
+        self._opening = b""  # a head that waits for the first byte of its body
+        self._last = b""  # the end of what was written
+        self.is_framed_here = False
+        """Whether each chunk is made here and holds whole records (proxy.continuing)."""
+        self.meter: Meter | None = None
+        self.kept: Kept | None = None
+        """What has to be kept until the reply begins, and no longer."""
+        self._page_lines: cors.Lines = ()
+        self._is_page_ours = False
         self._is_kept = request.keep_alive and request.version >= (1, 1)
 
     def written(self) -> Written:
@@ -125,9 +126,14 @@ class Downstream:
             if self.kept is not None:
                 self.kept.let_go()
         self._last = data if len(data) > 2 else (self._last + data)[-3:]
-        transport = self._request.transport
+        transport = self._connection.transport
         if transport is not None and not transport.is_closing():
             transport.write(data)
+
+    def see(self, part: bytes) -> None:
+        """Show decoded bytes to the meter."""
+        if self.meter is not None:
+            self.meter.feed(part)
 
     async def drain(self) -> None:
         """Wait until the client has taken most of what was written.
@@ -138,7 +144,7 @@ class Downstream:
             before = self.buffered()
             try:
                 async with asyncio.timeout(self._stall_s):
-                    await self._request.connection.drain()
+                    await self._connection.drain()
                 return
             except TimeoutError:
                 if self.buffered() >= before:
@@ -147,7 +153,7 @@ class Downstream:
 
     def buffered(self) -> int:
         """Bytes written that the client has not taken yet."""
-        transport = self._request.transport
+        transport = self._connection.transport
         return 0 if transport is None else transport.get_write_buffer_size()
 
     def fail(
@@ -188,7 +194,7 @@ class Downstream:
 
     def _begin(self) -> None:
         self._is_begun = True
-        self._request.connection.is_answering = True
+        self._connection.is_answering = True
 
     def _break_off(self, dialect: Dialect, error: PairproxyError) -> None:
         """End a reply that lost its node: without its terminator, so that no client takes it for whole."""
@@ -203,7 +209,7 @@ class Downstream:
         if reply.framing == "close":
             self._abort()  # an orderly end would say that this was all
         else:
-            self._request.connection.end()
+            self._connection.end()
 
     def _is_between_lines(self, reply: Reply) -> bool:
         """Whether the client would read what is written now as one more line."""
@@ -217,7 +223,7 @@ class Downstream:
 
     def _abort(self) -> None:
         """End the connection with RST, after what the system already has of it."""
-        transport = self._request.transport
+        transport = self._connection.transport
         if transport is not None:
             sock = transport.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -26,7 +26,7 @@ from pairproxy.proxy import headers
 from pairproxy.proxy.cors import Lines
 from pairproxy.proxy.downstream import Downstream
 from pairproxy.proxy.watching import End, Silence
-from pairproxy.upstreams import Outgoing, Reply, Upstream
+from pairproxy.upstreams import Outgoing, Reply, Sink, Upstream
 
 DECLINED = frozenset({429, 503})
 """The engine is full, or still loads: it did not begin, and is asked again later."""
@@ -117,13 +117,9 @@ async def hand_back(reply: Reply, downstream: Downstream, *, is_from_peer: bool 
     """Give a client a reply that nobody meters. Raises ReplyTruncated."""
     try:
         downstream.begin(reply, is_from_peer, waits_for_body=True)
-        await reply.relay(downstream.write, _unseen, downstream.drain, downstream.buffered)
+        await reply.relay(downstream)
     finally:
         reply.abandon()
-
-
-def _unseen(data: bytes) -> None:
-    """What passes through is metered by nobody."""
 
 
 async def relay(reply: Reply, attempt: Attempt, downstream: Downstream, is_peer: bool, shown: Lines) -> None:
@@ -135,9 +131,10 @@ async def relay(reply: Reply, attempt: Attempt, downstream: Downstream, is_peer:
     if request.is_streaming:
         attempt.said_all = lambda: meter.usage() if meter.outcome(is_complete=True) is Outcome.DONE else None
     end = End(reply, downstream, is_peer=is_peer)
-    write = end.write if end.is_held else downstream.write
+    downstream.meter = meter
+    sink: Sink = end if end.is_held else downstream
     begun = partial(attempt.first_byte, is_error=reply.status >= 400, is_whole=reply.is_complete)
-    await reply.relay(write, meter.feed, downstream.drain, downstream.buffered, begun)
+    await reply.relay(sink, begun)
     outcome = meter.outcome(is_complete=True)
     end.judge(outcome)
     attempt.finish(outcome, meter.usage())

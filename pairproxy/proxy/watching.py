@@ -25,7 +25,7 @@ from pairproxy.core.errors import ReplyTruncated
 from pairproxy.core.models import Outcome
 from pairproxy.proxy import headers
 from pairproxy.proxy.downstream import NDJSON, Downstream
-from pairproxy.upstreams import Reply
+from pairproxy.upstreams import Reply, Sink
 
 _END = re.compile(rb"(?:\A|(?<=\r\n))0++(?:;[^\r\n]*+)?+\r\n(?:[^\r\n:]++:[^\r\n]*+\r\n)*+\r\n\Z")
 """The last chunk and its trailers, at the end of what was read (RFC 9112, 7.1)."""
@@ -104,14 +104,14 @@ class Silence:
         self._timer = loop.call_later(max(min([*due, limits_s[1]]), _LEAST_S), self._look)
 
 
-class End:
+class End(Sink):
     """Holds back the end of a chunked reply, if asked to, until it is known that all was said."""
 
     def __init__(self, reply: Reply, downstream: Downstream, *, is_peer: bool) -> None:
         self._reply = reply
         self._downstream = downstream
         self.is_held = is_peer and reply.framing == "chunked"
-        """Whether its bytes have to go through write()."""
+        """Whether its bytes have to come here first."""
         self._is_checked = self.is_held or (reply.framing == "close" and _is_stream(reply))
         self._bytes = b""
 
@@ -124,6 +124,18 @@ class End:
             self._downstream.is_framed_here = found is not None
         if data:
             self._downstream.write(data)
+
+    def see(self, part: bytes) -> None:
+        """Nothing of that is held."""
+        self._downstream.see(part)
+
+    def buffered(self) -> int:
+        """Bytes that the client has not taken yet."""
+        return self._downstream.buffered()
+
+    async def drain(self) -> None:
+        """Wait for the client. Raises ConnectionError."""
+        await self._downstream.drain()
 
     def judge(self, outcome: Outcome) -> None:
         """Let it end as it came, or raise ReplyTruncated: the message is whole, the answer is not."""

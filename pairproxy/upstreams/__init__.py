@@ -2,7 +2,7 @@
 
 ::
 
-    Upstream.send(Outgoing) -> Reply -> relay() to a client | read() | lines() | abandon()
+    Upstream.send(Outgoing) -> Reply -> relay() to a Sink | read() | lines() | abandon()
         |  IdlePool      connections between two requests, reused only where that is safe
         |  Connection    what asyncio calls a protocol: one exchange at a time
         |  HeadReader    status line and headers (httptools, and rules of our own)
@@ -16,6 +16,7 @@ from pairproxy.upstreams.connection import host_header
 from pairproxy.upstreams.head import Head
 from pairproxy.upstreams.outgoing import Outgoing
 from pairproxy.upstreams.reply import Reply
+from pairproxy.upstreams.sink import FunctionSink, Sink
 from pairproxy.upstreams.upstream import Reachable, Upstream
 
-__all__ = ["Head", "Outgoing", "Reachable", "Reply", "Upstream", "host_header"]
+__all__ = ["FunctionSink", "Head", "Outgoing", "Reachable", "Reply", "Sink", "Upstream", "host_header"]

@@ -13,13 +13,13 @@ the loop: no task wakes per chunk. What waits unread is at most ``relay_buffer_b
 
 import asyncio
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pairproxy.config import Limits
 from pairproxy.core.errors import BrokenReply, NotTrusted, ReplyTruncated, UpstreamError
 from pairproxy.upstreams.framing import Framing
 from pairproxy.upstreams.head import SWITCHING, Head, HeadReader, Malformed
+from pairproxy.upstreams.sink import Sink
 
 if TYPE_CHECKING:  # it holds the reply that arrives on it
     from pairproxy.upstreams.connection import Connection
@@ -49,10 +49,8 @@ class Incoming:
         self._held: list[bytes] = []  # raw, until somebody asks
         self._held_parts: list[bytes] = []  # what that decodes to
         self._held_bytes = 0
-        self._write: Callable[[bytes], None] | None = None  # set while spliced, with the three below
-        self._seen: Callable[[bytes], object] = bytes
-        self._buffered: Callable[[], int] = int
-        self._room_bytes = 0  # to be written before ``_buffered`` is asked again
+        self._sink: Sink | None = None  # set while spliced
+        self._room_bytes = 0  # to be written before it is asked again how much waits
         self._is_paused = False
         self._error: BaseException | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -121,7 +119,7 @@ class Incoming:
         """End it with ``error`` and abort the connection, unless it is over already."""
         if not self.is_over:
             self._error = error
-            self._write = None
+            self._sink = None
             link, self._link = self._link, None
             if link is not None:
                 link.abort()
@@ -184,26 +182,27 @@ class Incoming:
         return head, reader.rest
 
     def _pass_on(self, raw: bytes, part: bytes) -> None:
-        if self._write is None:
+        sink = self._sink
+        if sink is None:
             self._hold(raw, part)
             return
         try:
-            self._write(raw)
+            sink.write(raw)
             if part:
-                self._seen(part)
+                sink.see(part)
             self._room_bytes -= len(raw)
-            if self._room_bytes < 0 and not self._has_room():
+            if self._room_bytes < 0 and not self._has_room(sink):
                 self._pause()
                 self.wake()
         except Exception as error:  # noqa: BLE001 the client's side failed: relay() raises it, not the transport
             self.fail(error)
 
-    def _has_room(self) -> bool:
+    def _has_room(self, sink: Sink) -> bool:
         """Whether no more than allowed waits for the client, and how much may be written unasked then.
 
         To ask took as long as to write. What is written may be longer than what came: another framing.
         """
-        left = self._buffer_bytes - self._buffered()
+        left = self._buffer_bytes - sink.buffered()
         self._room_bytes = left // LENGTHENED
         return left >= 0
 

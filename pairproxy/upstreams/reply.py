@@ -1,12 +1,13 @@
 """One reply as its caller sees it: the head, and three ways to take the body."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from pairproxy.core.errors import BrokenReply, ReplyTruncated
 from pairproxy.upstreams.framing import FramingName
 from pairproxy.upstreams.incoming import Incoming
 from pairproxy.upstreams.lines import Lines
+from pairproxy.upstreams.sink import Sink
 
 
 class Reply(Incoming):
@@ -56,35 +57,27 @@ class Reply(Incoming):
         """Whether the end of the message came: already while its last bytes are handed on."""
         return self._body is not None and self._body.is_done
 
-    async def relay(
-        self,
-        write: Callable[[bytes], None],
-        seen: Callable[[bytes], object],
-        drain: Callable[[], Awaitable[None]],
-        buffered: Callable[[], int],
-        begun: Callable[[], object] = bool,
-    ) -> None:
+    async def relay(self, sink: Sink, begun: Callable[[], object] = bool) -> None:
         """Pass the body on until it is complete.
 
-        What is there already goes to ``write`` at once, even if that is nothing, and before anything else is
-        done; ``begun`` is called after it, once. Then every raw framed byte goes there as it arrives, and
-        then the decoded body bytes to ``seen``; both are called from the transport and must not block. While
-        ``buffered()`` exceeds ``relay_buffer_bytes`` the upstream is paused until ``drain()`` returns. Raises
-        ReplyTruncated when the upstream dies or breaks its framing, and whatever the callables raise. Any
-        error, and cancelling, aborts the upstream.
+        What is there already is written at once, even if that is nothing, and before anything else is done;
+        ``begun`` is called after it, once. Then every raw framed byte is written as it arrives, and then its
+        decoded body bytes are shown. While more than ``relay_buffer_bytes`` wait for the client the
+        upstream is paused until ``drain()`` returns. Raises ReplyTruncated when the upstream dies or breaks
+        its framing, and whatever ``sink`` raises. Any error, and cancelling, aborts the upstream.
         """
         try:
-            write(self._take_raw())
+            sink.write(self._take_raw())
             begun()
             if part := self._take_part():
-                seen(part)
+                sink.see(part)
             if self.is_complete:
                 return
-            self._write, self._seen, self._buffered = write, seen, buffered
+            self._sink = sink
             while True:
-                if not self._has_room() and not self.is_complete:
+                if not self._has_room(sink) and not self.is_complete:
                     self._pause()
-                    await drain()
+                    await sink.drain()
                 if self.is_over:
                     break
                 self._resume()
@@ -94,7 +87,7 @@ class Reply(Incoming):
             self.abandon()
             raise
         finally:  # who is written to holds this reply: all of it would wait for the garbage collector
-            self._write, self._seen, self._buffered = None, bytes, int
+            self._sink = None
 
     async def read(self, limit_bytes: int) -> bytes:
         """Return the decoded body. Raises BrokenReply beyond ``limit_bytes``, ReplyTruncated on death."""

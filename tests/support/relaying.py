@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from pairproxy.config import Limits
-from pairproxy.upstreams import Outgoing, Reply, Upstream
+from pairproxy.upstreams import FunctionSink, Outgoing, Reply, Upstream
 from tests.support.fake_engine import FakeEngine, Script
 
 LIMITS = Limits()
@@ -55,7 +55,7 @@ class Sink:
         self._taken.set()
 
     async def relay(self, reply: Reply) -> None:
-        await reply.relay(self.write, self.parts.append, self.drain, self.buffered)
+        await reply.relay(FunctionSink(self.write, self.parts.append, self.drain, self.buffered))
 
 
 @contextlib.asynccontextmanager

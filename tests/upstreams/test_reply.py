@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from pairproxy.core.errors import BrokenReply, ReplyTruncated
-from pairproxy.upstreams import Outgoing, pool
+from pairproxy.upstreams import FunctionSink, Outgoing, pool
 from tests.support import engine_scripts as scripts
 from tests.support.engine_scripts import LAST_CHUNK, chunk, chunked_head, head, raw
 from tests.support.fake_engine import EngineConnection, ParsedRequest, eventually
@@ -207,7 +207,7 @@ def test_what_the_clients_side_raises_ends_the_relay() -> None:
                     raise KeyError("meter")
 
             with pytest.raises(KeyError):
-                await reply.relay(sink.write, meter, sink.drain, sink.buffered)
+                await reply.relay(FunctionSink(sink.write, meter, sink.drain, sink.buffered))
             await engine.connections[0].peer_left(1.0)
 
     run_async(talk())
