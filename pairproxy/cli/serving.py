@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import gc
+import importlib
 import logging
 import os
 import subprocess
@@ -255,10 +256,12 @@ def _on_end_of_input(stop: Any) -> None:
     threading.Thread(target=watch, name="end of input", daemon=True).start()
 
 
-def _loop_factory() -> Any:
-    """uvloop's loop where it can be had: 1.4 times the requests per second of asyncio's."""
+def _loop_factory(platform: str = sys.platform) -> Any:
+    """The loop of uvloop where it can be had: 1.4 times the requests per second of asyncio's.
+
+    On Windows that of winloop, for who installs it (pairproxy[windows]); nobody tried that.
+    """
     try:
-        import uvloop
+        return importlib.import_module("winloop" if platform == "win32" else "uvloop").new_event_loop
     except ImportError:
         return None
-    return uvloop.new_event_loop

@@ -3,11 +3,19 @@ import gc
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from pairproxy.cli.plain_up import UpOptions
-from pairproxy.cli.serving import COLLECT_AT, _check_certificates, _freeze, _share_one_heap, serve
+from pairproxy.cli.serving import (
+    COLLECT_AT,
+    _check_certificates,
+    _freeze,
+    _loop_factory,
+    _share_one_heap,
+    serve,
+)
 from pairproxy.core.errors import ConfigError
 
 
@@ -71,3 +79,19 @@ def test_what_a_daemon_does_not_need_is_not_in_its_memory() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert not heavy.intersection(done.stdout.split())
+
+
+def test_the_loop_is_the_fast_one_of_the_system_where_somebody_installed_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else it is asyncio's own, and nothing fails."""
+    factories = {"uvloop": object(), "winloop": object()}
+    for name, factory in factories.items():
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(new_event_loop=factory))
+    assert [_loop_factory(system) for system in ("linux", "darwin", "win32")] == [
+        factories["uvloop"], factories["uvloop"], factories["winloop"],
+    ]  # fmt: skip
+    for name in factories:
+        monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
+    assert _loop_factory("linux") is None
+    assert _loop_factory("win32") is None
