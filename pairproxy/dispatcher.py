@@ -1,12 +1,14 @@
 """The bridge: stamps events, tells the scheduler, performs its commands. The only place where both meet.
 
-    async for attempt in dispatcher.attempts(request):
+    attempts = dispatcher.attempts(request)
+    while (attempt := await attempts.next()) is not None:
         async with attempt:
             ...          # talk to the upstream of attempt.place; attempt.first_byte(); attempt.finish(...)
+    attempts.close()     # whatever happened
 
-Leaving the block stamps what happened. A failure before the first byte goes round again, if the scheduler
-says so, and so does a later one of which another node can write the rest; every other failure leaves the loop
-as the error it is.
+Leaving the block without finish() stamps what went wrong. A failure before the first byte goes round again,
+if the scheduler says so, and so does a later one of which another node can write the rest; every other
+failure leaves the loop as the error it is.
 """
 
 import asyncio
@@ -52,7 +54,7 @@ class Dispatcher:
         self._settle = settle
         self._spawn = spawn
         self._listeners: dict[type[Event], list[Listener]] = {kind: [] for kind in get_args(Event)}
-        self._waiting: dict[RequestId, Attempts] = {}
+        self._expected: dict[RequestId, Attempts] = {}
         self._attempts: dict[AttemptId, Attempt] = {}
         self._broken_off: dict[RequestId, BreakOff] = {}  # dispatched, but its coroutine did not yet run
         self._timer: asyncio.TimerHandle | None = None
@@ -77,7 +79,7 @@ class Dispatcher:
     def listen(self, listener: Listener, *kinds: type[Event]) -> None:
         """Let ``listener`` hear every event of these kinds from now on, with the commands it led to.
 
-        None named: of all kinds. A request is three events: who wants none of those should say so.
+        None named: of all kinds. A request is two or three events: who wants none of those should say so.
         """
         for kind in kinds or self._listeners:
             self._listeners[kind].append(listener)
@@ -114,11 +116,11 @@ class Dispatcher:
 
     def expect(self, attempts: "Attempts") -> None:
         """Let a request hear what becomes of it."""
-        self._waiting[attempts.request.id] = attempts
+        self._expected[attempts.request.id] = attempts
 
     def is_expected(self, request: RequestId) -> bool:
         """Whether anything is to become of it yet."""
-        return request in self._waiting
+        return request in self._expected
 
     def begin(self, attempt: Attempt) -> None:
         """An attempt is about to be carried out; break it off if that was said meanwhile."""
@@ -129,7 +131,7 @@ class Dispatcher:
 
     def forget(self, request: RequestId) -> None:
         """Nobody wants to hear of a request any more."""
-        self._waiting.pop(request, None)
+        self._expected.pop(request, None)
         self._broken_off.pop(request, None)
 
     # --- what attempts report ---------------------------------------------------------------------------
@@ -137,7 +139,7 @@ class Dispatcher:
     def end(self, attempt: Attempt, outcome: Outcome, usage: Usage, settled: bool) -> None:
         """An attempt's reply ended, well or not."""
         self._attempts.pop(attempt.id, None)
-        self._waiting.pop(attempt.id.request, None)
+        self._expected.pop(attempt.id.request, None)
         settled = self._is_settled(attempt, settled)
         self.tell(AttemptFinished(self.now(), attempt.id, outcome, usage, settled, attempt.is_whole))
 
@@ -157,7 +159,7 @@ class Dispatcher:
     def abandon(self, attempt: Attempt, settled: bool) -> None:
         """The client left in the middle of an attempt."""
         self._attempts.pop(attempt.id, None)
-        self._waiting.pop(attempt.id.request, None)
+        self._expected.pop(attempt.id.request, None)
         settled = self._is_settled(attempt, settled)
         self.tell(RequestAbandoned(self.now(), attempt.id.request, settled))
 
@@ -187,11 +189,11 @@ class Dispatcher:
             attempt = self._attempts.get(command.attempt)
             if attempt is not None:
                 attempt.break_off(command.error)
-            elif command.attempt.request in self._waiting:
+            elif command.attempt.request in self._expected:
                 self._broken_off[command.attempt.request] = command
 
     def _answer(self, request: RequestId, command: Dispatch | Refuse) -> None:
-        attempts = self._waiting.get(request)
+        attempts = self._expected.get(request)
         if attempts is not None:
             attempts.hear(command)
 
@@ -259,9 +261,10 @@ class Attempts:
         return attempt
 
     async def next(self) -> Attempt | None:
-        """The next attempt; None: there is no other, which takes no exception to say.
+        """The next attempt; None: there is no other, for the reply has ended.
 
-        Raises the error that ended the request.
+        Raises the error that ended the request. It is expected before its arrival is told, for the answer
+        may come before tell() returns.
         """
         desk, request = self._desk, self.request
         if self._arrived_at is None:

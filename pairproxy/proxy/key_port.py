@@ -84,7 +84,7 @@ class KeyPort(ClientPort):
     def cut(self, gone: Iterable[ClientKey]) -> None:
         """Abort what is open for these keys, whatever is under way there."""
         hashes = {key.hash for key in gone}
-        for connection in self._server.connections:
+        for connection in self._connections.open:
             if connection.shown in hashes and connection.transport:
                 connection.transport.abort()
         for one in hashes:

@@ -115,7 +115,7 @@ class PeerPort(Port):
 
     def cut(self, certificate: bytes) -> None:
         """Abort every connection on which this certificate (DER) was shown, whatever is under way there."""
-        for connection in self._server.connections:
+        for connection in self._connections.open:
             transport = connection.transport
             if transport is not None and peer_certificate(transport) == certificate:
                 transport.abort()

@@ -45,7 +45,7 @@ class Connections:
         """Whether each connection ends with the request that it has."""
 
     @property
-    def connections(self) -> list[Connection]:
+    def open(self) -> list[Connection]:
         """Those that are open."""
         return list(self._open)
 
@@ -101,7 +101,7 @@ class Port:
         self._most = most or limits.connections
         self._room = Room(self.most_of_owner, lambda: self._descriptors.free() < SHORT)
         terms = Terms(self._handle, limits.header_bytes, IDLE_S, LINGERING_S, waits_for_half_closed)
-        self._server = Connections(terms, self._room)
+        self._connections = Connections(terms, self._room)
         self._listening: list[asyncio.Task[None]] = []
         self._sockets: list[socket.socket] = []
         self._most_handshakes = limits.unauthenticated_connections
@@ -111,7 +111,7 @@ class Port:
     @property
     def connections(self) -> int:
         """Open connections, idle ones included."""
-        return len(self._server.connections)
+        return len(self._connections.open)
 
     def most_of_owner(self) -> int:
         """Connections that one owner may have now."""
@@ -123,7 +123,7 @@ class Port:
         task = asyncio.get_running_loop().create_task(self._accept(sock, tls), name="port")
         task.add_done_callback(lambda _: sock.close())
         self._listening.append(task)
-        self._server.is_parted = False
+        self._connections.is_parted = False
         self._sockets.append(sock)
 
     def close(self) -> None:
@@ -144,8 +144,8 @@ class Port:
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
         await asyncio.gather(*listening, return_exceptions=True)
-        self._server.is_parted = True
-        for connection in self._server.connections:
+        self._connections.is_parted = True
+        for connection in self._connections.open:
             connection.part()
 
     def refuse_a_crowd(self, request: HttpRequest) -> None:
@@ -160,16 +160,16 @@ class Port:
         self.close()
         for one in self._beginnings:
             one.cancel()
-        for connection in self._server.connections:
+        for connection in self._connections.open:
             connection.close_after()
-        tasks = [task for connection in self._server.connections if (task := connection.task) is not None]
+        tasks = [task for connection in self._connections.open if (task := connection.task) is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=grace_s)
-        for connection in self._server.connections:
+        for connection in self._connections.open:
             connection.break_off()
         with suppress(TimeoutError):
             async with asyncio.timeout(HANDLERS_END_S):
-                await self._server.is_idle.wait()
+                await self._connections.is_idle.wait()
 
     async def _accept(self, sock: socket.socket, tls: ssl.SSLContext | None) -> None:
         """Take in connections; one by one, for each may have to take the place of another."""
@@ -218,7 +218,7 @@ class Port:
         limit_s = HANDSHAKE_S if tls is not None else None
         try:
             await loop.connect_accepted_socket(
-                cast(Any, self._server), connection, ssl=tls, ssl_handshake_timeout=limit_s
+                cast(Any, self._connections), connection, ssl=tls, ssl_handshake_timeout=limit_s
             )
         except OSError:  # no TLS, a stranger, or too slow
             connection.close()

@@ -8,7 +8,8 @@
         |  HeadReader    status line and headers (httptools, and rules of our own)
         `  Framing       where the body ends, and what it holds; never changes a byte
 
-``upstream`` knows pools, TLS and pins; ``reply`` knows splicing; ``framing`` and ``head`` know bytes and
+``upstream`` knows pools, TLS and pins; ``incoming`` what comes, ``reply`` and ``lines`` what is taken of it,
+``sink`` who takes it; ``turns`` who may shake hands with a peer; ``framing`` and ``head`` know bytes and
 nothing of sockets; ``sockets`` holds what differs between platforms.
 """
 

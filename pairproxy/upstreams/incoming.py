@@ -3,12 +3,12 @@
 ::
 
     HEAD --final head--> HELD --first body byte or end--> open: send() returns it
-    HELD --relay()--> SPLICED --end--> complete: the connection goes back to the pool
+    HELD --relay()--> PASSED ON --end--> complete: the connection goes back to the pool
     HELD --take_over()--> complete: a connection that left HTTP (101) belongs to whoever took it
     any  --death, broken framing, given up--> failed: the connection is aborted
 
-Spliced means that :meth:`Incoming.feed`, called from the transport, writes to the client in the same turn of
-the loop: no task wakes per chunk. What waits unread is at most ``relay_buffer_bytes`` and one read more.
+Passed on means that :meth:`Incoming.feed`, called from the transport, writes to the client in the same turn
+of the loop: no task wakes per chunk. What waits unread is at most ``relay_buffer_bytes`` and one read more.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class Incoming:
         self._held: list[bytes] = []  # raw, until somebody asks
         self._held_parts: list[bytes] = []  # what that decodes to
         self._held_bytes = 0
-        self._sink: Sink | None = None  # set while spliced
+        self._sink: Sink | None = None  # set while the body is passed on
         self._room_bytes = 0  # to be written before it is asked again how much waits
         self._is_paused = False
         self._error: BaseException | None = None

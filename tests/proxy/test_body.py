@@ -154,7 +154,7 @@ def test_broken_framing_is_found_whenever_it_comes(turns: int) -> None:
         await port.start(sock)
         async with await RawClient.open(port_of(sock)) as client:
             await eventually(lambda: port.connections == 1)
-            (connection,) = port._server.connections
+            (connection,) = port._connections.open
             await asyncio.sleep(0)  # its task has begun to wait
             connection.data_received(request("POST / HTTP/1.1", b"", "Transfer-Encoding: chunked"))
             for _ in range(turns):

@@ -124,7 +124,7 @@ def test_a_request_that_came_is_answered_whenever_its_connection_is_to_end(
             for _ in range(earlier):
                 assert (await client.ask(request(TAGS, None))).status == 200
             await eventually(lambda: port.connections == 1)
-            (connection,) = port._server.connections
+            (connection,) = port._connections.open
             assert isinstance(connection, Connection)
             client.writer.write(request(TAGS, None))
             async with asyncio.timeout(5):
@@ -172,7 +172,7 @@ def test_the_rest_of_a_body_is_not_waited_for_long(monkeypatch: pytest.MonkeyPat
         async with await RawClient.open(number) as client:
             await client.send(request("POST / HTTP/1.1", b"x" * 1000)[:-1])
             assert (await client.reply()).body == b"hello"
-            (connection,) = port._server.connections
+            (connection,) = port._connections.open
             assert not connection.give_way(), "its client may not have read the answer"
             assert await client.end() == b""
         await port.stop()
@@ -193,8 +193,8 @@ def test_what_comes_behind_a_request_is_held_back_until_its_answer() -> None:
         one = request(TAGS, None, "X: " + "x" * 50_000)
         async with await RawClient.open(number) as client:
             client.writer.write(one * 400)
-            await eventually(lambda: port.connections == 1 and port._server.connections[0]._reading_paused)
-            (connection,) = port._server.connections
+            await eventually(lambda: port.connections == 1 and port._connections.open[0]._reading_paused)
+            (connection,) = port._connections.open
             assert len(connection._inflow._behind) < 10 * len(one)
             may_end.set()
             for _ in range(400):

@@ -37,9 +37,9 @@ def test_who_takes_no_answers_gets_no_more_of_them() -> None:
         async with await RawClient.open(number) as client:
             client.pause()
             client.writer.write(b"".join(request(f"GET /{at} HTTP/1.1", None) for at in range(2000)))
-            await eventually(lambda: answered > 0 and port._server.connections[0].writing_paused)
+            await eventually(lambda: answered > 0 and port._connections.open[0].writing_paused)
             await settled(lambda: answered)
-            (one,) = port._server.connections
+            (one,) = port._connections.open
             assert one.transport is not None
             assert one.transport.get_write_buffer_size() < 200_000
             assert len(one._inflow._behind) < 500_000
@@ -98,7 +98,7 @@ def test_a_body_behind_a_request_fills_no_memory_either() -> None:
         port, number = await open_port(slow)
         async with await RawClient.open(number) as client:
             client.writer.write(request(TAGS, None) + request("POST / HTTP/1.1", b"x" * 10_000_000))
-            await eventually(lambda: bool(begun) and port._server.connections[0]._reading_paused)
+            await eventually(lambda: bool(begun) and port._connections.open[0]._reading_paused)
             may_end.release()
             await eventually(lambda: len(begun) == 2)
             await settled(lambda: begun[1].content._size)
@@ -124,7 +124,7 @@ def test_a_large_head_behind_a_request_is_read_whole() -> None:
         await port.start(sock)
         async with await RawClient.open(port_of(sock)) as client:
             client.writer.write(request(TAGS, None) + request(TAGS, None, "X: " + "x" * 1_000_000))
-            await eventually(lambda: port.connections == 1 and port._server.connections[0]._reading_paused)
+            await eventually(lambda: port.connections == 1 and port._connections.open[0]._reading_paused)
             may_end.set()
             assert [(await client.reply()).body for _ in range(2)] == [b"hello", b"hello"]
         await port.stop()

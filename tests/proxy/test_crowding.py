@@ -40,7 +40,7 @@ def test_a_slow_client_is_waited_for_and_costs_no_memory() -> None:
             await slow.send(request())
             reply = await slow.head()
             slow.pause()
-            transport = cast(asyncio.Transport, node.client_port._server.connections[0].transport)
+            transport = cast(asyncio.Transport, node.client_port._connections.open[0].transport)
             limit = node.limits.relay_buffer_bytes
             await eventually(
                 lambda: transport.get_write_buffer_size() > limit and engine.connections[0].is_stuck
@@ -80,7 +80,7 @@ def test_many_clients_that_stop_reading_cost_a_bounded_memory() -> None:
                 client.pause()
 
             def waiting() -> list[int]:
-                connections = node.client_port._server.connections
+                connections = node.client_port._connections.open
                 transports = [cast(asyncio.Transport, one.transport) for one in connections]
                 return [transport.get_write_buffer_size() for transport in transports]
 

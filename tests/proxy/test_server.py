@@ -211,7 +211,7 @@ def test_small_packets_are_not_held_back() -> None:
     async def main() -> None:
         async with node_before(echo) as (node, _), await RawClient.open(node.port) as client:
             await client.ask(request(TAGS, None))
-            (connection,) = node.client_port._server.connections
+            (connection,) = node.client_port._connections.open
             assert connection.transport is not None
             sock = connection.transport.get_extra_info("socket")
             assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

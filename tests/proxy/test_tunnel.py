@@ -112,7 +112,7 @@ def test_who_takes_nothing_is_sent_nothing() -> None:
                         await client.send(b"y" * 65536)
                     sent += 65536
             assert sent < 32 * 2**20
-            (connection,) = node.client_port._server.connections
+            (connection,) = node.client_port._connections.open
             assert connection.transport is not None
             assert connection.transport.get_write_buffer_size() < 2 * node.limits.relay_buffer_bytes
             resume.set()

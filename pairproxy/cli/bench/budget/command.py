@@ -27,7 +27,7 @@ Script = Annotated[Path | None, typer.Option("--daemon", help="A Python script t
 
 
 def budget(rounds: Rounds = 7, daemon: Script = None, as_json: Json = False) -> None:
-    """What a request may cost beside a plain pass-through: the limits of CI. About half a minute."""
+    """What a request of the checkout may cost beside a plain pass-through, not compiled: limits of CI."""
     if missing := what_is_missing():
         _say(missing)
         raise typer.Exit(CANNOT)

@@ -34,7 +34,9 @@ ROOT = Path(__file__).parents[4]
 
 Rounds = Annotated[int, typer.Option(min=1, max=50, help="How often each workload goes round the targets.")]
 Seconds = Annotated[float, typer.Option(min=0.2, max=60.0, help="Of each sample.")]
-Only = Annotated[str, typer.Option(help="Names of targets and workloads, with commas. Default: all.")]
+Only = Annotated[
+    str, typer.Option(help="Names of targets and workloads, with commas; a wrong one lists them.")
+]
 Peers = Annotated[bool, typer.Option("--peers", help="Also other routers, installed from PyPI at first use.")]
 NoGate = Annotated[bool, typer.Option("--no-gate", help="A missed must is told, and is no failure.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown.")]
@@ -53,7 +55,10 @@ def overhead(
     earlier: From = None,
     as_json: Json = False,
 ) -> None:
-    """What pairproxy costs a request, beside nginx, HAProxy, a plain pass-through and other routers."""
+    """What pairproxy costs a request, beside nginx, HAProxy, a plain pass-through and other routers.
+
+    pairproxy is compiled as a wheel has it (built at first use, a minute or two), pairproxy-python is not.
+    """
     document = _measured(chosen(only, peers, rounds, seconds)) if earlier is None else _read(earlier)
     if as_json:
         typer.echo(documents.to_json(document))

@@ -136,12 +136,12 @@ def _is_up(home: Path) -> bool:
 
 
 PAIRPROXY = Target("pairproxy", "everything on", partial(_alone, is_compiled=True), is_compiled=True)
-PYTHON = Target("pairproxy-python", "the same, as a checkout runs", partial(_alone, is_compiled=False))
+PYTHON = Target("pairproxy-python", "the same, not compiled", partial(_alone, is_compiled=False))
 PAIRED = Target(
     "pairproxy-peer", "to a paired daemon on the other core", partial(_with_peer, is_compiled=True),
     is_pair=True, is_compiled=True,
 )  # fmt: skip
 PAIRED_PYTHON = Target(
-    "pairproxy-python-peer", "the same, as a checkout runs", partial(_with_peer, is_compiled=False),
+    "pairproxy-python-peer", "the same, not compiled", partial(_with_peer, is_compiled=False),
     is_pair=True,
 )  # fmt: skip

@@ -40,7 +40,7 @@ class CannotSample(Exception):
 
 
 def profile(workload: Workload = "json-64", seconds: Seconds = 8.0) -> None:
-    """A flame graph of a daemon under load, and its ten most expensive lines."""
+    """A flame graph of a daemon under load, not compiled, and its ten most expensive lines."""
     case = next((case for case in CASES if case.name == workload), None)
     if case is None:
         names = ", ".join(case.name for case in CASES)
