@@ -26,7 +26,14 @@ COMPILERS = ["mypy>=2.4,<3", "setuptools>=78,<90"]
 """What compiles; mypyc comes with mypy. The same stands among the needs of the tests."""
 OPTIMISATION = "2"  # decision 232 has the figures
 LIMIT_S = 1800.0  # a minute or two on two idle cores
-IMPORTING = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)"
+IMPORTING = """
+import importlib, os, sys
+sys.path.insert(0, os.getcwd())
+for name in sys.argv[1:]:
+    file = importlib.import_module(name).__file__
+    if file.endswith(".py") or not file.startswith(os.getcwd()):
+        sys.exit(f"error: {name} was imported from {file}")
+"""
 OUTPUT, OBJECTS = "compiled", "objects"
 SLOWER = "pairproxy is built without its compiled modules, so that a request costs about twice as much"
 
@@ -44,9 +51,9 @@ class CompilingHook(BuildHookInterface[Any]):
         """mypyc and what it reads the types of: the same code comes out wherever it runs."""
         try:
             wanted = wish(os.environ)
-        except CannotCompile:  # initialize() tells it
-            return []
-        if wanted is False or (wanted is None and what_is_missing()):
+            if wanted is False or (wanted is None and what_is_missing()):
+                return []
+        except (CannotCompile, OSError):  # initialize() tells it
             return []
         return [*COMPILERS, *self.metadata.core.dependencies]
 
@@ -101,7 +108,7 @@ def what_is_missing() -> str | None:
         return "mypyc compiles for CPython only."
     if os.name == "nt" and not os.environ.get(SETTING):
         return "it was never tried on Windows."
-    command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "") or ["cc"]
     if os.name != "nt" and (not shutil.which(command[0]) or _is_stand_in()):
         return f"there is no C compiler ({command[0]}): install one (Debian: `apt install gcc libc6-dev`)."
     if not (Path(sysconfig.get_path("include")) / "Python.h").is_file():

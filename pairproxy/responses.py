@@ -109,10 +109,14 @@ class StreamResponse:
             await self._request.drain()
 
     async def write_eof(self) -> None:
-        """That was all. Raises ConnectionError."""
+        """That was all. Raises ConnectionError, also for less than the length that was told."""
         request = self._request
         if request is None:
             return
+        if self._left and self._has_body:  # what comes next would be taken for the rest
+            if request.transport is not None:
+                request.transport.abort()
+            raise ConnectionResetError("the answer is shorter than was told")
         if self._is_chunked:
             self._send(b"0\r\n\r\n")
         await request.drain()
@@ -219,7 +223,8 @@ def read_http_date(text: str) -> float:
 
 def _head(version: tuple[int, int], status: int, fields: Mapping[str, str]) -> bytes:
     """Raises ValueError where a value would end its line."""
-    lines = [f"HTTP/{version[0]}.{version[1]} {status} {HTTPStatus(status).phrase}"]
+    major, minor = min(version, (1, 1))
+    lines = [f"HTTP/{major}.{minor} {status} {HTTPStatus(status).phrase}"]
     lines += [f"{name}: {value}" for name, value in fields.items()]
     if any("\r" in line or "\n" in line or "\0" in line for line in lines):
         raise ValueError("a header of more than one line")

@@ -1,6 +1,7 @@
 import ast
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,13 @@ ON_THE_PATH = (
     "totals.py",
     "request_log.py",
 )
+ENDS_AT_ONCE = re.compile(
+    r"asyncio\.timeout(_at)?\("
+    r"|attempt$"  # attempt.Attempt stamps its end
+    r"|self\._(changing|one_report|one_status)$"  # locks
+    r"|contextlib\.aclosing\(self\._read\("  # of a file, whose generator waits for nothing when it is closed
+)
+"""Blocks whose end waits for nobody."""
 A_PROJECT = """
 [build-system]
 requires = ["hatchling"]
@@ -122,6 +130,17 @@ def test_no_compiled_module_waits_while_it_handles_an_error(table: dict[str, Any
     assert found == []
 
 
+def test_no_compiled_module_leaves_a_block_that_waits_for_others(table: dict[str, Any]) -> None:
+    """Where a block ends with an error, its own end is waited for while that error is handled."""
+    found = []
+    for module in HOOK.compiled_modules(ROOT, table):
+        for node in ast.walk(ast.parse((ROOT / module).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.AsyncWith):
+                blocks = [ast.unparse(item.context_expr) for item in node.items]
+                found += [f"{module}:{node.lineno}: {one}" for one in blocks if not ENDS_AT_ONCE.match(one)]
+    assert found == []
+
+
 def test_every_exception_has_its_reason_and_an_effect(table: dict[str, Any]) -> None:
     """A sentence each, and none for what would not be compiled anyway."""
     assert all(len(reason) > 10 for reason in table["interpreted"].values())
@@ -175,6 +194,20 @@ def test_no_compiler_is_told_with_what_to_install(project: Path, said: str) -> N
         assert in_wheel(project)[0].endswith("py3-none-any.whl")
 
 
+def test_what_looks_for_a_compiler_and_fails_finds_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever installs gets the wheel that can be had: a Mac may have no xcode-select, CC may be blank."""
+    building = HOOK.CompilingHook(str(ROOT), {}, None, None, "", "wheel")
+
+    def not_there() -> bool:
+        raise FileNotFoundError("xcode-select")
+
+    monkeypatch.delenv(HOOK.SETTING, raising=False)
+    monkeypatch.setenv("CC", " ")
+    assert HOOK.what_is_missing() is None or "no C compiler" in HOOK.what_is_missing()
+    monkeypatch.setattr(HOOK, "_is_stand_in", not_there)
+    assert building.dependencies() == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("said", ["", "1"])
 def test_a_compiler_that_fails_is_told(project: Path, said: str) -> None:
@@ -201,7 +234,7 @@ def test_what_cannot_be_imported_is_no_wheel(project: Path) -> None:
     """Some of what mypyc cannot do shows only there."""
     needs_a_compiler()
     (project / "pairproxy" / "hot.py").write_text("raise RuntimeError('not here')\n")
-    done = build(project, PAIRPROXY_COMPILE="1")
+    done = build(project, PAIRPROXY_COMPILE="1", PYTHONSAFEPATH="1")
     assert done.returncode == 1
     assert "what was compiled cannot be imported: RuntimeError: not here" in done.stderr
 

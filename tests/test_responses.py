@@ -236,6 +236,31 @@ def test_an_answer_is_sent_once() -> None:
     run_async(run())
 
 
+def test_less_than_was_told_ends_the_connection() -> None:
+    """What comes next on it would be taken for the rest."""
+
+    async def run() -> None:
+        response = StreamResponse()
+        response.tell_length(9)
+        with pytest.raises(ConnectionResetError):
+            await sent(response, Asking(wire := Wire()), (b"one",))
+        assert wire.is_closed
+
+    run_async(run())
+
+
+def test_no_answer_is_of_a_version_that_we_do_not_speak() -> None:
+    """Whatever the request said."""
+
+    async def run() -> None:
+        request: Any = Asking(wire := Wire())
+        request.version = (2, 0)
+        await sent(Response(b"x"), request)
+        assert wire.written.startswith(b"HTTP/1.1 200 OK\r\n")
+
+    run_async(run())
+
+
 def test_no_value_ends_its_line() -> None:
     """It would be a header that nobody meant."""
 

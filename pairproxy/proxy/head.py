@@ -45,7 +45,10 @@ _ONCE = (b"content-length", b"content-location", b"content-range", b"content-typ
          b"transfer-encoding", b"user-agent")  # fmt: skip
 """Headers whose second value some would take and others not (RFC 9110: they have one)."""
 
-_SECRET = (b"auth", b"key", b"token", b"cookie", b"secret", b"session", b"passw", b"credential")
+_SECRET = (
+    b"auth", b"key", b"token", b"cookie", b"secret", b"session", b"passw", b"credential", b"jwt",
+    b"assertion", b"sign",
+)  # fmt: skip
 _may_stay = Fates(lambda name: not any(word in name for word in _SECRET))
 """Whether a header may be kept in memory for longer than its request: by its name, no secret is in it."""
 

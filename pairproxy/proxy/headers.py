@@ -169,7 +169,7 @@ def named_by_connection(pairs: Headers) -> frozenset[bytes]:
     if not said:
         return frozenset()
     tokens = {token.strip().lower() for value in said for token in value.split(b",")}
-    return frozenset(tokens) - {b"close", b"content-length", b"host"}
+    return frozenset(tokens) - {b"close", b"content-length", b"host", b"transfer-encoding"}
 
 
 def _past_this_hop(pairs: Headers, fates: Fates) -> Headers:

@@ -107,6 +107,7 @@ class Port:
         self._most_handshakes = limits.unauthenticated_connections
         self._handshakes: dict[asyncio.Task[None], str] = {}  # the caller's address; oldest first
         self._beginnings: set[asyncio.Task[None]] = set()  # of connections without TLS
+        self._unbegun: set[socket.socket] = set()  # whose tasks had no first step yet
 
     @property
     def connections(self) -> int:
@@ -205,7 +206,8 @@ class Port:
             oldest.cancel()
         work = self._begin(connection, tls)
         task = asyncio.get_running_loop().create_task(work, name="beginning of a connection")
-        task.add_done_callback(partial(_close_if_cancelled, connection))
+        self._unbegun.add(connection)
+        task.add_done_callback(partial(self._close_if_unbegun, connection))
         if tls is None:  # over within a turn of the loop
             self._beginnings.add(task)
             task.add_done_callback(self._beginnings.discard)
@@ -213,7 +215,14 @@ class Port:
         self._handshakes[task] = host
         task.add_done_callback(lambda ended: self._handshakes.pop(ended, None))
 
+    def _close_if_unbegun(self, connection: socket.socket, beginning: asyncio.Task[None]) -> None:
+        """A task that is cancelled before its first step runs no line; after it the loop has the socket."""
+        if connection in self._unbegun:
+            self._unbegun.discard(connection)
+            connection.close()
+
     async def _begin(self, connection: socket.socket, tls: ssl.SSLContext | None) -> None:
+        self._unbegun.discard(connection)
         loop = asyncio.get_running_loop()
         limit_s = HANDSHAKE_S if tls is not None else None
         try:
@@ -246,12 +255,6 @@ class PagePort(Port):
 
     async def _handle(self, request: HttpRequest) -> Written | StreamResponse:
         return await self._handler(request)
-
-
-def _close_if_cancelled(connection: socket.socket, beginning: asyncio.Task[None]) -> None:
-    """Not in the task itself: one that is cancelled before its first step runs no line of it."""
-    if beginning.cancelled():
-        connection.close()
 
 
 async def accepted(sock: socket.socket) -> tuple[socket.socket, Any]:

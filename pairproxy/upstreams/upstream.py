@@ -248,22 +248,28 @@ class Upstream:
 
 
 async def _upload_until_answered(reply: Reply, connection: Connection, outgoing: Outgoing) -> None:
-    """Send the rest of the body. A refusal that comes first wins; a success waits for the body's end."""
+    """Send the rest of the body. A refusal that comes first wins; a success waits for the body's end.
 
-    async def send_body() -> None:
-        try:
-            await upload(outgoing, connection.write, connection.writable)
-            connection.is_sent = True
-        except Exception as error:  # noqa: BLE001 what the client's side raised goes to the caller of send()
-            reply.fail(error)
-        finally:
-            reply.wake()
-
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(send_body(), name="upload")
+    No task group: it waits while it handles an error, which compiled would be the thread's for good.
+    """
+    work = _send_body(reply, connection, outgoing)
+    task = asyncio.get_running_loop().create_task(work, name="upload")
+    try:
         while not task.done() and not reply.is_over and not (reply.is_open and reply.status >= 300):
             await reply.wait()
+    finally:
         task.cancel()
+    await asyncio.wait([task])
+
+
+async def _send_body(reply: Reply, connection: Connection, outgoing: Outgoing) -> None:
+    try:
+        await upload(outgoing, connection.write, connection.writable)
+        connection.is_sent = True
+    except Exception as error:  # noqa: BLE001 what the client's side raised goes to the caller of send()
+        reply.fail(error)
+    finally:
+        reply.wake()
 
 
 def _who(address: Address) -> str:

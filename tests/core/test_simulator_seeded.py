@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+import pairproxy
+
+ROOT = Path(pairproxy.__file__).parents[1]  # compiled, where that is what is tested
 COURSE = "from pairproxy.core.experiments.protocol import storm; print(storm(0, 3000))"
 
 

@@ -197,7 +197,8 @@ def test_the_same_head_is_read_once() -> None:
     "secret",
     [
         *(b"GET / HTTP/1.1\r\nHost: x\r\n%b: CANARY-5d1c" % name
-          for name in (b"authorization", b"Cookie", b"X-API-Key", b"api-key", b"x-goog-api-key")),
+          for name in (b"authorization", b"Cookie", b"X-API-Key", b"api-key", b"x-goog-api-key",
+                        b"Cf-Access-Jwt-Assertion", b"X-Signature")),
         b"GET /v1/models?key=CANARY-5d1c HTTP/1.1\r\nHost: x",
         b"GET /ws?access_Token=CANARY-5d1c HTTP/1.1\r\nHost: x",
     ],

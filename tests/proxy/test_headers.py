@@ -32,7 +32,9 @@ def test_no_hop_by_hop_header_passes(name: bytes) -> None:
 
 
 def test_what_connection_names_stays_on_this_hop() -> None:
-    """Its tokens are taken apart, without case; a length or a host that it names stays all the same."""
+    """Its tokens are taken apart, without case; a length, a framing or a host that it names stays."""
+    chunked = pairs("Connection: Transfer-Encoding", "Transfer-Encoding: chunked")
+    assert headers.to_client(chunked, is_from_peer=False) == pairs("Transfer-Encoding: chunked")
     sent = pairs(
         "Connection: close, X-Foo", "Connection: Content-Length,host", "x-foo: 1", "Content-Length: 3"
     )

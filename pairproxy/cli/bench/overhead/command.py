@@ -104,7 +104,8 @@ def _measured(plan: Plan) -> documents.Document:
     )
     found = facts()
     why = _compiled(plan)
-    found["compiled"] = "no" if why else "yes"
+    if any(target.is_compiled for target in plan.targets):
+        found["compiled"] = "no" if why else "yes"
     if float(found["load"]) > BUSY_LOAD:
         _say(
             f"Others work on this machine (load {found['load']}): ratios of processor time hold, "

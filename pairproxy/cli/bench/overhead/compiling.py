@@ -5,8 +5,10 @@ python -m pairproxy.cli.bench.overhead.compiling DIRECTORY does that for scripts
 
 import asyncio
 import hashlib
+import importlib.metadata
 import os
 import shutil
+import signal
 import sys
 import zipfile
 from collections.abc import Mapping
@@ -23,14 +25,16 @@ KEPT = 3  # of 20 MB each: for another checkout, and the commit before
 
 async def compiled_package(parent: Path) -> Path:
     """The directory to import it from, built below ``parent`` if need be. Raises CannotBuild."""
-    directory = parent / f"compiled-{digest()}"
+    made_of = digest()
+    directory = parent / f"compiled-{made_of}"
     if directory.exists():
+        os.utime(directory)  # those used longest ago are forgotten first
         return directory
     parent.mkdir(parents=True, exist_ok=True)
     try:
         async with file_lock(parent / "compiled.lock", timeout_s=COMPILE_S):
             if not directory.exists():
-                await _build(directory)
+                await _build(directory, made_of)
                 _forget_older(parent)
     except LockTimeout:
         raise CannotBuild("Somebody else compiles pairproxy and does not end.") from None
@@ -43,17 +47,23 @@ def imported_from(directory: Path) -> Mapping[str, str]:
 
 
 def digest() -> str:
-    """Of all that is compiled, how, and for which Python."""
+    """Of all that is compiled, by what, and for which Python."""
     files = [
         path for path in sorted((ROOT / "pairproxy").rglob("*")) if path.is_file() and path.suffix != ".pyc"
     ]
-    found = hashlib.sha256(f"{sys.version} {os.environ.get('CC', '')}".encode())
+    made_by = [sys.version, *(f"{name}={os.environ.get(name)}" for name in ("CC", "CFLAGS")), *_versions()]
+    found = hashlib.sha256(" ".join(made_by).encode())
     for path in (*files, *(ROOT / name for name in WHAT_BUILDS)):
         found.update(f"{path.relative_to(ROOT)} {path.stat().st_size} ".encode() + path.read_bytes())
     return found.hexdigest()[:16]
 
 
-async def _build(directory: Path) -> None:
+def _versions() -> list[str]:
+    """Of what is installed: compilers, and what they read types of."""
+    return sorted(f"{one.name} {one.version}" for one in importlib.metadata.distributions())
+
+
+async def _build(directory: Path, made_of: str) -> None:
     half_made = directory.with_name(f"half-{directory.name}")
     shutil.rmtree(half_made, ignore_errors=True)
     command = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(half_made / "wheel"))
@@ -64,6 +74,7 @@ async def _build(directory: Path) -> None:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,  # it and the compilers that it starts end together
     )
     try:
         async with asyncio.timeout(COMPILE_S):
@@ -72,11 +83,13 @@ async def _build(directory: Path) -> None:
         raise CannotBuild(f"pairproxy is compiled for more than {COMPILE_S:.0f} s.") from None
     finally:
         if process.returncode is None:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     if process.returncode:
         lines = told.decode(errors="replace").strip().splitlines()
         raise CannotBuild(f"pairproxy cannot be compiled: {lines[-1] if lines else 'nothing was said'}")
+    if digest() != made_of:
+        raise CannotBuild("The sources were changed while they were compiled. Start this again.")
     (wheel,) = (half_made / "wheel").glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(half_made)
@@ -85,6 +98,8 @@ async def _build(directory: Path) -> None:
 
 
 def _forget_older(parent: Path) -> None:
+    for path in parent.glob("half-compiled-*"):  # nobody else compiles now: of a build that was ended
+        shutil.rmtree(path, ignore_errors=True)
     found = sorted(parent.glob("compiled-*"), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in found[KEPT:]:
         shutil.rmtree(path, ignore_errors=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pairproxy.api.client import NoDaemon, get_status, read_daemon_file
 from pairproxy.cli.bench.overhead.building import CannotBuild
-from pairproxy.cli.bench.overhead.compiling import compiled_package, imported_from
+from pairproxy.cli.bench.overhead.compiling import compiled_package, digest, imported_from
 from pairproxy.cli.bench.overhead.processes import (
     OTHER_CORE,
     POLL_S,
@@ -63,21 +63,24 @@ async def daemon(home: Path, core: int, environment: Mapping[str, str]) -> Async
 
 async def _environment(place: Place, *, is_compiled: bool) -> Mapping[str, str]:
     """Of a daemon: whose package it imports."""
-    if not is_compiled:
+    if not is_compiled or await why_not_compiled(place.cache) is not None:
         return node_environment()
-    try:
-        return {**node_environment(), **imported_from(await compiled_package(place.cache / "bench"))}
-    except CannotBuild:
-        return node_environment()
+    return {**node_environment(), **imported_from(await compiled_package(place.cache / "bench"))}
 
 
 async def why_not_compiled(cache: Path) -> str | None:
-    """Compile it if it was not yet: why that cannot be, or None."""
-    try:
-        await compiled_package(cache / "bench")
-    except CannotBuild as error:
-        return str(error)
-    return None
+    """Compile it if it was not yet: why that cannot be, or None. What failed once fails again at once."""
+    made_of = digest()
+    if made_of not in _failed:
+        try:
+            await compiled_package(cache / "bench")
+        except CannotBuild as error:
+            _failed[made_of] = str(error)
+    return _failed.get(made_of)
+
+
+_failed: dict[str, str] = {}
+"""Why sources could not be compiled in this process, by their digest."""
 
 
 def made_home(directory: Path, name: str, url: str) -> Path:

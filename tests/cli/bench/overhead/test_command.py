@@ -98,7 +98,7 @@ def test_after_ctrl_c_nothing_is_left() -> None:
         "pairproxy.cli.bench",
         "overhead",
         "--only",
-        "pairproxy,paced-512",
+        "pairproxy-python,paced-512",
         "--seconds",
         "60",
     ]

@@ -55,10 +55,26 @@ def test_why_it_cannot_be_built_is_told(hatchling: Path, tmp_path: Path) -> None
     assert asyncio.run(compiled_package(tmp_path / "cache")).exists()
 
 
+def test_what_was_edited_meanwhile_is_not_taken_for_what_was_asked(
+    hatchling: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A build takes a minute, and the sources go into the wheel at its end."""
+    digests = iter(["before", "after", "after", "after"])
+    monkeypatch.setattr(compiling, "digest", lambda: next(digests))
+    with pytest.raises(CannotBuild, match="changed while they were compiled"):
+        asyncio.run(compiled_package(tmp_path / "cache"))
+    built = asyncio.run(compiled_package(tmp_path / "cache"))
+    assert built.name == "compiled-after"
+    assert [path.name for path in built.parent.glob("*compiled-*")] == [built.name], "no half is left"
+
+
 def test_the_digest_is_of_what_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same twice; another with another compiler."""
     before = digest()
     assert digest() == before
+    monkeypatch.setattr(compiling, "_versions", lambda: ["mypy 99"])
+    assert digest() != before
+    monkeypatch.undo()
     monkeypatch.setenv("CC", "another")
     assert digest() != before
 

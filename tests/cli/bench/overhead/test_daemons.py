@@ -35,6 +35,7 @@ def test_where_nothing_can_be_compiled_it_says_why(tmp_path: Path, monkeypatch: 
         raise CannotBuild("there is no C compiler")
 
     monkeypatch.setattr(daemons, "compiled_package", refuses)
+    monkeypatch.setattr(daemons, "_failed", {})
     assert asyncio.run(why_not_compiled(tmp_path)) == "there is no C compiler"
     place = Place(tmp_path, 1, tmp_path, tmp_path)
     environment = asyncio.run(daemons._environment(place, is_compiled=True))
