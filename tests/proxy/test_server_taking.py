@@ -2,15 +2,20 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from pairproxy.config import Limits
 from pairproxy.proxy import server
+from pairproxy.proxy.connection import Connection
 from pairproxy.proxy.listening import bind, port_of
 from pairproxy.proxy.server import PagePort
 from pairproxy.security import tls
+from pairproxy.security.identity import Identity
 from tests.support.fake_engine import eventually
 from tests.support.node import identity, node_before
 from tests.support.open_ports import echo, hello
@@ -85,6 +90,47 @@ def test_who_came_in_the_moment_in_which_a_port_stops_is_not_left_open(is_encryp
             await eventually(lambda: ours.fileno() == -1)
 
     run_async(main())
+
+
+def certificate(one: Identity) -> bytes:
+    """What it shows, as it goes over the wire."""
+    return ssl.PEM_cert_to_DER_cert(Path(one.certificate_file).read_text())
+
+
+@pytest.mark.pure  # a method of a compiled object cannot be watched
+@pytest.mark.parametrize("loop_factory", LOOPS)
+def test_who_loses_its_place_as_its_handshake_ends_takes_nothing_from_the_next(
+    loop_factory: LoopFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its socket is the loop's by then: closed under it, its number would be the next connection's."""
+
+    async def main() -> None:
+        anna, ben = identity("anna"), identity("ben")
+        port = PagePort(hello, Limits())
+        (sock,) = bind("127.0.0.1", 0, "")
+        await port.start(sock, tls.server_context(anna, [certificate(ben)]))
+        came = port._connections.came
+
+        def cancels_once(connection: Connection, transport: asyncio.BaseTransport) -> None:
+            came(connection, transport)
+            monkeypatch.undo()
+            (beginning,) = port._handshakes
+            asyncio.get_running_loop().call_soon(beginning.cancel)
+
+        monkeypatch.setattr(port._connections, "came", cancels_once)
+        context = tls.client_context(ben, certificate(anna))
+        for _ in range(3):
+            where = {"host": "127.0.0.1", "port": port_of(sock), "ssl": context, "server_hostname": ""}
+            async with asyncio.timeout(5):
+                reader, writer = await asyncio.open_connection(**where)  # type: ignore[arg-type]
+                with suppress(ConnectionError):
+                    writer.write(request(TAGS, None))
+                    answer = await reader.read(12)
+                writer.close()
+        assert answer == b"HTTP/1.1 200"
+        await port.stop()
+
+    run_async(main(), loop_factory=loop_factory)
 
 
 class FaultyOnce(socket.socket):
