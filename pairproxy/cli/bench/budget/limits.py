@@ -1,8 +1,8 @@
 """What each case of the budget cost when it was measured, and what it may cost.
 
-Measured on 2026-11-30: medians of seven runs of `scripts/bench budget`, seven rounds each, on two cores with
-a load of 12, the runs within a fifth of each other; Python 3.11.7, aiohttp 3.14.5, uvloop 0.23.0. Who makes
-the path faster measures anew and lowers them.
+Measured on 2026-11-30: the highest of three runs of `scripts/bench budget`, seven rounds each, on two cores that
+were else idle, the runs within 5 % of each other; Python 3.11.7, aiohttp 3.14.5, uvloop 0.23.0. Who makes the
+path faster measures anew and lowers them.
 """
 
 from collections.abc import Mapping
@@ -31,12 +31,12 @@ class Budget:
 
 
 BUDGETS = (
-    Budget("json-1", "small JSON, one client", 1.72),
-    Budget("json-32", "small JSON, 32 clients", 1.67),
-    Budget("stream-32", "32 streams of 100 tokens", 0.97),
-    Budget("40kB", "bodies of 40 kB, 8 clients", 3.65),
-    Budget("request-calls", "calls for a small request", 652.0, CALLS_ROOM, ""),
-    Budget("token-calls", "calls for a token of a stream", 18.4, CALLS_ROOM, ""),
+    Budget("json-1", "small JSON, one client", 1.17),
+    Budget("json-32", "small JSON, 32 clients", 1.71),
+    Budget("stream-32", "32 streams of 100 tokens", 0.86),
+    Budget("40kB", "bodies of 40 kB, 8 clients", 3.27),
+    Budget("request-calls", "calls for a small request", 569.0, CALLS_ROOM, ""),
+    Budget("token-calls", "calls for a token of a stream", 14.8, CALLS_ROOM, ""),
 )
 
 
