@@ -135,7 +135,7 @@ def test_a_whole_answer_is_written_as_aiohttp_writes_it(
 
 
 @pytest.mark.parametrize(
-    ("length", "method", "minor", "is_kept"), product(LENGTHS, ("GET", "HEAD"), (0, 1), (True, False))
+    ("length", "method", "minor", "is_kept"), list(product(LENGTHS, ("GET", "HEAD"), (0, 1), (True, False)))
 )
 def test_parts_are_written_as_aiohttp_writes_them(
     length: int | None, method: str, minor: int, is_kept: bool

@@ -1,8 +1,8 @@
 """What each case of the budget cost when it was measured, and what it may cost.
 
 Measured on 2026-11-30: the highest of three runs of `scripts/bench budget`, seven rounds each, on two cores
-that were else idle, the runs within 5 % of each other; Python 3.11.7, aiohttp 3.14.5, uvloop 0.23.0. Who makes the
-path faster measures anew and lowers them.
+that were else idle, the runs within 5 % of each other; Python 3.11.7, aiohttp 3.14.5, uvloop 0.23.0. Who
+makes the path faster measures anew and lowers them.
 """
 
 from collections.abc import Mapping
