@@ -106,7 +106,7 @@ class Dispatcher:
             await asyncio.shield(self._idle)
 
     def attempts(self, request: Request) -> "Attempts":
-        """Every attempt the scheduler grants to a request, one after the other; to be closed (aclosing).
+        """Every attempt the scheduler grants to a request, one after the other; to be closed.
 
         Raises the error that ended the request: a Refusal, or the last attempt's.
         """
@@ -251,15 +251,6 @@ class Attempts:
             if self._awaited is not None and not self._awaited.done():
                 self._awaited.set_result(answer)
 
-    def __aiter__(self) -> "Attempts":
-        return self
-
-    async def __anext__(self) -> Attempt:
-        attempt = await self.next()
-        if attempt is None:
-            raise StopAsyncIteration
-        return attempt
-
     async def next(self) -> Attempt | None:
         """The next attempt; None: there is no other, for the reply has ended.
 
@@ -290,10 +281,6 @@ class Attempts:
             if not isinstance(self._answer, Refuse):
                 self._desk.tell(RequestAbandoned(self._desk.now(), self.request.id))
             raise
-
-    async def aclose(self) -> None:
-        """Nobody wants to hear of the request any more."""
-        self.close()
 
     def close(self) -> None:
         """Nobody wants to hear of the request any more."""

@@ -58,10 +58,6 @@ class Content:
         self._is_dropped = True
         self._taken()
 
-    def is_eof(self) -> bool:
-        """Whether all of it came."""
-        return self._is_whole
-
     def at_eof(self) -> bool:
         """Whether all of it was taken."""
         return self._is_whole and not self._parts

@@ -19,11 +19,6 @@ class Flow:
         self.transport: asyncio.Transport | None = None
         """None when the connection is lost."""
 
-    @property
-    def writing_paused(self) -> bool:
-        """Whether the other side has to take something before more should be written."""
-        return self._paused
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It is open."""
         opened = cast(asyncio.Transport, transport)

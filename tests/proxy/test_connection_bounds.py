@@ -37,7 +37,7 @@ def test_who_takes_no_answers_gets_no_more_of_them() -> None:
         async with await RawClient.open(number) as client:
             client.pause()
             client.writer.write(b"".join(request(f"GET /{at} HTTP/1.1", None) for at in range(2000)))
-            await eventually(lambda: answered > 0 and port._connections.open[0].writing_paused)
+            await eventually(lambda: answered > 0 and port._connections.open[0]._paused)
             await settled(lambda: answered)
             (one,) = port._connections.open
             assert one.transport is not None

@@ -27,7 +27,7 @@ def test_what_is_there_is_taken_at_once() -> None:
 
     async def main() -> None:
         content = whole(b"abc")
-        assert (content.is_eof(), content.at_eof()) == (True, False)
+        assert not content.at_eof()
         assert content.whole() == b"abc"
         assert content.at_eof()
         assert await parts_of(content) == []
@@ -70,7 +70,7 @@ def test_who_reads_is_told_that_it_will_never_be_whole(is_waiting: bool) -> None
         content.fail(ValueError())
         with pytest.raises(ConnectionResetError):
             await reading
-        assert not content.is_eof()
+        assert not content.at_eof()
         done = whole(b"a")
         done.fail(ValueError())
         assert await parts_of(done) == [b"a"]

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import aclosing
+from contextlib import closing
 from typing import Any
 
 from pairproxy.attempt import Attempt
@@ -59,8 +59,8 @@ class Bridge:
         """Carry out a request, the n-th attempt by the n-th block; returns the places of its attempts."""
         places = []
         request = asked(name, is_streaming=is_streaming)
-        async with aclosing(self.dispatcher.attempts(request)) as attempts:
-            async for attempt in attempts:
+        with closing(self.dispatcher.attempts(request)) as attempts:
+            while (attempt := await attempts.next()) is not None:
                 async with attempt:
                     places.append(attempt.place)
                     await blocks[len(places) - 1](attempt)

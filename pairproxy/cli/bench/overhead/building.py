@@ -1,11 +1,12 @@
 """Upstream and load generator in C, compiled at first use into the cache of this machine."""
 
-import asyncio
 import hashlib
 import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+
+from pairproxy.cli.bench.overhead.processes import finished
 
 NATIVE = Path(__file__).parent.parent / "native"
 COMPILERS = ("cc", "gcc", "clang")
@@ -47,12 +48,12 @@ async def _compiled(name: str, directory: Path) -> Path:
     if compiler is None:
         raise CannotBuild("There is no C compiler: install one (Debian: `apt install gcc libc6-dev`).")
     half_made = directory / f"{name}.{os.getpid()}"  # two may compile at once; the last one to end wins
-    process = await asyncio.create_subprocess_exec(
-        compiler, *OPTIONS, "-o", str(half_made), str(NATIVE / f"{name}.c"), stderr=asyncio.subprocess.PIPE
-    )
-    async with asyncio.timeout(COMPILE_S):
-        _, told = await process.communicate()
-    if process.returncode:
-        raise CannotBuild(f"{name}.c does not compile here: {told.decode(errors='replace').strip()}")
+    command = (compiler, *OPTIONS, "-o", str(half_made), str(NATIVE / f"{name}.c"))
+    try:
+        status, told = await finished(command, COMPILE_S)
+    except TimeoutError:
+        raise CannotBuild(f"{name}.c is compiled for more than {COMPILE_S:.0f} s.") from None
+    if status:
+        raise CannotBuild(f"{name}.c does not compile here: {told}")
     half_made.rename(program)
     return program

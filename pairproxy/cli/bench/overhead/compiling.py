@@ -8,13 +8,13 @@ import hashlib
 import importlib.metadata
 import os
 import shutil
-import signal
 import sys
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from pairproxy.cli.bench.overhead.building import CannotBuild
+from pairproxy.cli.bench.overhead.processes import finished
 from pairproxy.engines.file_lock import LockTimeout, file_lock
 
 ROOT = Path(__file__).parents[4]
@@ -67,26 +67,13 @@ async def _build(directory: Path, made_of: str) -> None:
     half_made = directory.with_name(f"half-{directory.name}")
     shutil.rmtree(half_made, ignore_errors=True)
     command = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(half_made / "wheel"))
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=ROOT,
-        env={**os.environ, "PAIRPROXY_COMPILE": "1"},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,  # it and the compilers that it starts end together
-    )
+    environment = {**os.environ, "PAIRPROXY_COMPILE": "1"}
     try:
-        async with asyncio.timeout(COMPILE_S):
-            _, told = await process.communicate()
+        status, told = await finished(command, COMPILE_S, ROOT, environment)
     except TimeoutError:
         raise CannotBuild(f"pairproxy is compiled for more than {COMPILE_S:.0f} s.") from None
-    finally:
-        if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-    if process.returncode:
-        lines = told.decode(errors="replace").strip().splitlines()
+    if status:
+        lines = told.splitlines()
         raise CannotBuild(f"pairproxy cannot be compiled: {lines[-1] if lines else 'nothing was said'}")
     if digest() != made_of:
         raise CannotBuild("The sources were changed while they were compiled. Start this again.")

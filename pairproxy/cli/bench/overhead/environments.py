@@ -6,6 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from pairproxy.cli.bench.overhead.processes import finished
 from pairproxy.engines.file_lock import LockTimeout, file_lock
 
 PINNED = Path(__file__).parent / "routers"
@@ -44,20 +45,9 @@ async def _install(directory: Path, pins: Path) -> None:
 
 
 async def _run(*command: str) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
     try:
-        async with asyncio.timeout(INSTALL_S):
-            told, _ = await process.communicate()
+        status, told = await finished(command, INSTALL_S)
     except TimeoutError:
         raise CannotInstall(f"it took more than {INSTALL_S:.0f} s") from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode:
-        raise CannotInstall(" / ".join(told.decode(errors="replace").strip().splitlines()[-LINES_TOLD:]))
+    if status:
+        raise CannotInstall(" / ".join(told.splitlines()[-LINES_TOLD:]))

@@ -28,6 +28,35 @@ QUIET_S = (
 RESET_PEAK = "5"  # what /proc/PID/clear_refs takes for it
 
 
+async def finished(
+    command: Sequence[str],
+    limit_s: float,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> tuple[int, str]:
+    """Run a program to its end: exit status and what it said. Raises TimeoutError.
+
+    What it started ends with it, also where the bench is ended meanwhile.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=cwd,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(limit_s):
+            told, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    return process.returncode or 0, told.decode(errors="replace").strip()
+
+
 class CannotStart(Exception):
     """A target does not answer; its text has its last words."""
 
