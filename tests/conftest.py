@@ -74,13 +74,14 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
 def _own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep the person's own settings and home out of the tests; fetched models stay shared.
 
-    Whatever starts the tests in the background may have them ignore Ctrl-C or SIGHUP, and so every program they start.
+    Whatever starts the tests in the background may have them ignore Ctrl-C or SIGHUP, and so every program
+    that they start; a handler of theirs is not inherited, and nohup still protects them.
     """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     hang_up = getattr(signal, "SIGHUP", None)
     if hang_up is not None and signal.getsignal(hang_up) == signal.SIG_IGN:
-        signal.signal(hang_up, lambda *_: None)  # a handler is not inherited; nohup goes on to protect the tests
+        signal.signal(hang_up, lambda *_: None)
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("PAIRPROXY_")]:
             if name != "PAIRPROXY_CACHE":
