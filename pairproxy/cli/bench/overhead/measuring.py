@@ -1,6 +1,7 @@
 """One workload on one target: the load generator asks, and the target's process is read before and after."""
 
 import asyncio
+import contextlib
 import http.client
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from pairproxy.cli.bench.overhead.targets import MODEL, OPENAI_PATH, Running
 
 WARM_UP_S = 0.7  # clients begin one after the other in it; not measured
 SETTLE_S = 0.3  # before each: connections that were left are closed
-STALLED_AFTER_S = 1.5  # after the warm-up no reply moves any more: from here on memory may not grow
+STALLED_S = 3.0  # clients that do not read are watched at least so long: half to stand still, half to grow
 DRAIN_S = 6.0  # the load generator's own patience for replies that still run, and a second more
 NOTHING = Heard(1.0, 0, 0, 0, 0, 1, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)  # one error and nothing else
 TOLD_BYTES = 700  # of the first errors: the head of a refusal and its sentence
@@ -56,17 +57,25 @@ class Meter:
         return Sample(heard, child.cpu_s() - cpu_s, child.peak_bytes(), grown_bytes, told)
 
     async def _growth(self, child: Child) -> int:
-        """What memory grows by between the moment when all replies stand still and the end."""
-        await asyncio.sleep(WARM_UP_S + STALLED_AFTER_S)
+        """What memory grows by once all replies stand still, or after half the time where they never do."""
+        await asyncio.sleep(WARM_UP_S)
+        ends_s = asyncio.get_running_loop().time() + self._stalled_s - SETTLE_S
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._stalled_s / 2):
+                await child.until_quiet()
         before = child.resident_bytes()
-        await asyncio.sleep(max(self.seconds - STALLED_AFTER_S - SETTLE_S, SETTLE_S))
+        await asyncio.sleep(ends_s - asyncio.get_running_loop().time())
         return child.resident_bytes() - before
+
+    @property
+    def _stalled_s(self) -> float:
+        return max(self.seconds, STALLED_S)
 
     async def _ask(self, case: Case, port: int) -> tuple[Heard, str]:
         body = self.directory / f"{case.name}.json"
         if not body.exists():
             body.write_bytes(case.body(MODEL))
-        seconds = max(self.seconds, 2 * STALLED_AFTER_S) if case.is_stalled else self.seconds
+        seconds = self._stalled_s if case.is_stalled else self.seconds
         command = [
             str(self.programs.generator), "-p", str(port), "-P", OPENAI_PATH, "-c", str(case.clients),
             "-d", str(seconds), "-w", str(WARM_UP_S), "-b", str(body), "-t", str(case.tokens),
