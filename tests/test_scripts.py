@@ -1,6 +1,7 @@
 """The scripts as a stranger meets them: on a copy of the project, with a PATH of our choosing."""
 
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -90,6 +91,29 @@ def test_the_line_with_the_cause_is_shown(project: Path, path: Path) -> None:
     assert done.returncode == 1
     assert "ERROR: No matching distribution found" in done.stderr
     assert "PIP_NO_INDEX keeps pip" in done.stderr
+
+
+def test_of_one_version_another_build_is_another_python(project: Path, path: Path) -> None:
+    """A .venv that all is in is not taken for one of a faster build that PYTHON names."""
+    add_python(path, refuse="import venv")
+    sums = [
+        subprocess.check_output(["cksum"], input=(project / name).read_bytes()).decode().strip()
+        for name in ("pyproject.toml", "requirements.lock")
+    ]
+    key = f"root={project}\nci=\nproject={sums[0]}\nlock={sums[1]}\n"
+    stamp = f"{key}python={platform.python_version()}\nextras=\n"
+    (project / ".venv" / "bin").mkdir(parents=True)
+    (project / ".venv" / "bin" / "python").symlink_to(path / "python3")
+    (project / ".venv" / "pairproxy.stamp").write_text(stamp)
+    other = path / "other"
+    program = f'case "$*" in *sys.version\\)*) echo ;; *) exec {path / "python3"} "$@" ;; esac'
+    other.write_text(f"#!/bin/sh\n{program}\n")
+    other.chmod(0o755)
+    for chosen, is_ready in ((path / "python3", True), (other, False)):
+        line = ["bash", str(project / "scripts" / "prepare")]
+        known = environment(path) | {"PYTHON": str(chosen)}
+        done = subprocess.run(line, env=known, capture_output=True, text=True, timeout=60)
+        assert (done.returncode == 0) == is_ready, done.stderr
 
 
 def test_an_old_python_is_no_python(project: Path, path: Path) -> None:

@@ -9,6 +9,7 @@ from pairproxy.api.models import ModelMatrix
 from pairproxy.api.schema import DaemonFile, NodeStatus, Status
 from pairproxy.api.service import ServiceState
 from pairproxy.config import Settings
+from pairproxy.doctor.probes.python_build import PythonBuild
 from pairproxy.security.peer_record import PeerRecord
 
 
@@ -91,13 +92,16 @@ class Firewall:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """This Python and what it brings."""
+    """This Python and what it brings. ``is_checkout``: pairproxy runs from its sources, to be worked on."""
 
     python: str
     system: str  # linux, darwin, win32
     has_fast_loop: bool = True
     has_fast_parser: bool = True
     is_wsl: bool = False
+    python_build: PythonBuild = "optimised"
+    is_compiled: bool = True
+    is_checkout: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,5 +60,6 @@ CHECKS = (
     Check("disk", files.have_room, ("places",)),
     Check("history", daemon.keeps_history, ("history_problem",)),
     Check("compiled parts", machine.is_compiled),
+    Check("speed of what is installed", machine.is_optimised),
     Check("WSL", machine.can_be_reached),
 )

@@ -4,9 +4,12 @@ import platform
 import sys
 from pathlib import Path
 
+import pairproxy
 from pairproxy.doctor.facts import Machine
+from pairproxy.doctor.probes.python_build import python_build
 
 KERNEL = Path("/proc/version")
+BESIDE_SOURCES = "pyproject.toml"  # no wheel puts it beside the package
 
 
 def machine(kernel: Path = KERNEL) -> Machine:
@@ -17,6 +20,9 @@ def machine(kernel: Path = KERNEL) -> Machine:
         has_fast_loop=sys.platform == "win32" or _imports("uvloop"),
         has_fast_parser=_has_fast_parser(),
         is_wsl=_is_wsl(kernel),
+        python_build=python_build(),
+        is_compiled=pairproxy.is_compiled(),
+        is_checkout=(Path(pairproxy.__file__).parents[1] / BESIDE_SOURCES).exists(),
     )
 
 

@@ -28,10 +28,10 @@ Script = Annotated[Path | None, typer.Option("--daemon", help="A Python script t
 
 def budget(rounds: Rounds = 7, daemon: Script = None, as_json: Json = False) -> None:
     """What a request of the checkout may cost beside a plain pass-through, not compiled: limits of CI."""
+    program = DAEMON if daemon is None else (str(_script(daemon)),)
     if missing := what_is_missing():
         _say(missing)
         raise typer.Exit(CANNOT)
-    program = DAEMON if daemon is None else (str(daemon.resolve()),)
     with tempfile.TemporaryDirectory(prefix="pairproxy-bench-") as directory:
         try:
             found = rows_of(run_to_its_end(measure(rounds, program, Path(directory), _say)))
@@ -50,6 +50,16 @@ def budget(rounds: Rounds = 7, daemon: Script = None, as_json: Json = False) -> 
     if any(row.is_met is False for row in found):
         _say(MISSED)
         raise typer.Exit(1)
+
+
+def _script(named: Path) -> Path:
+    """What --daemon names. Raises BadParameter for what is no file, for Python's error says too little."""
+    if not named.is_file():
+        raise typer.BadParameter(
+            f"{named} is no file: name a Python script that takes the arguments of pairproxy.",
+            param_hint="--daemon",
+        )
+    return named.resolve()
 
 
 def _say(line: str) -> None:

@@ -37,7 +37,9 @@ Seconds = Annotated[float, typer.Option(min=0.2, max=60.0, help="Of each sample.
 Only = Annotated[
     str, typer.Option(help="Names of targets and workloads, with commas; a wrong one lists them.")
 ]
-Peers = Annotated[bool, typer.Option("--peers", help="Also other routers, installed from PyPI at first use.")]
+Routers = Annotated[
+    bool, typer.Option("--routers", help="Also other routers, installed from PyPI at first use.")
+]
 NoGate = Annotated[bool, typer.Option("--no-gate", help="A missed must is told, and is no failure.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown.")]
 Write = Annotated[bool, typer.Option("--write", help="Put the figures into README and docs.")]
@@ -48,7 +50,7 @@ def overhead(
     rounds: Rounds = 3,
     seconds: Seconds = 3.0,
     only: Only = "",
-    peers: Peers = False,
+    routers: Routers = False,
     no_gate: NoGate = False,
     markdown: Markdown = False,
     write_pages: Write = False,
@@ -59,7 +61,7 @@ def overhead(
 
     pairproxy is compiled as a wheel has it (built at first use, a minute or two), pairproxy-python is not.
     """
-    document = _measured(chosen(only, peers, rounds, seconds)) if earlier is None else _read(earlier)
+    document = _measured(chosen(only, routers, rounds, seconds)) if earlier is None else _read(earlier)
     if as_json:
         typer.echo(documents.to_json(document))
     elif markdown:
@@ -82,7 +84,7 @@ def _read(earlier: Path) -> documents.Document:
         raise typer.BadParameter(f"{earlier} is no result of --json.", param_hint="--from") from None
 
 
-def chosen(only: str, peers: bool, rounds: int, seconds: float) -> Plan:
+def chosen(only: str, routers: bool, rounds: int, seconds: float) -> Plan:
     """What is to be measured. Raises BadParameter for a name that nothing has."""
     wanted = {name.strip() for name in only.split(",") if name.strip()}
     targets = [one for one in TARGETS if one.name in wanted]
@@ -90,7 +92,7 @@ def chosen(only: str, peers: bool, rounds: int, seconds: float) -> Plan:
     if unknown := wanted - {one.name for one in targets} - {case.name for case in cases}:
         names = ", ".join([*(one.name for one in TARGETS), *(case.name for case in CASES)])
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: not one of {names}", param_hint="--only")
-    all_targets = [one for one in TARGETS if peers or not one.is_peer]
+    all_targets = [one for one in TARGETS if routers or not one.is_router]
     return Plan(targets or all_targets, cases or CASES, rounds, seconds, cache_dir())
 
 

@@ -21,7 +21,8 @@ class CannotInstall(Exception):
 async def environment(name: str, cache: Path) -> Path:
     """The directory of its programs, installed if need be. Raises CannotInstall."""
     pins = PINNED / f"{name}.txt"
-    key = hashlib.sha256(sys.version.encode() + pins.read_bytes()).hexdigest()
+    made_by = f"{sys.version} {sys.base_prefix}"  # it is links to there
+    key = hashlib.sha256(made_by.encode() + pins.read_bytes()).hexdigest()
     parent = cache / "bench"
     parent.mkdir(parents=True, exist_ok=True)
     directory = parent / f"router-{name}"

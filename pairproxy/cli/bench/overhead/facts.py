@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from pairproxy import __version__
+from pairproxy.doctor.probes.python_build import python_build
 
 ASK_S = 5.0  # a program's version
 PROGRAMS = {"nginx": ("-v",), "haproxy": ("-v",), "cc": ("--version",)}
@@ -29,6 +30,8 @@ def facts() -> dict[str, str | int | float]:
         "load": round(os.getloadavg()[0], 2),
         "arguments": " ".join(sys.argv[1:]),
     }
+    if (build := python_build()) != "unknown":
+        found["python_build"] = build
     for package in PACKAGES:
         try:
             found[package] = version(package)

@@ -56,9 +56,9 @@ class Plan:
     @property
     def estimate_s(self) -> float:
         """How long it will take, installing not counted."""
-        routers = sum(target.is_peer for target in self.targets)
+        routers = sum(target.is_router for target in self.targets)
         each_s = self.seconds + WARM_UP_S + 2 * SETTLE_S + LOOK_S
-        overrun_s = OVERRUN_S * sum(target.is_peer for _, target in self.pairs())
+        overrun_s = OVERRUN_S * sum(target.is_router for _, target in self.pairs())
         starting_s = STARTING_S + routers * STARTING_ROUTER_S
         return self.rounds * (starting_s + len(self.pairs()) * each_s + overrun_s)
 

@@ -89,9 +89,9 @@ async def _herd(place: Place) -> AsyncIterator[Running]:
 SGLANG = Target(
     "sglang-router", "round robin",
     _rust_router("sglang-router", "launch"),
-    is_peer=True,
+    is_router=True,
 )  # fmt: skip
-VLLM = Target("vllm-router", "round robin", _rust_router("vllm-router"), is_peer=True)
-LITELLM_PROXY = Target("litellm", "production mode, one worker", _litellm, is_peer=True)
-HERD = Target("ollama-herd", "router and one node", _herd, is_peer=True)
+VLLM = Target("vllm-router", "round robin", _rust_router("vllm-router"), is_router=True)
+LITELLM_PROXY = Target("litellm", "production mode, one worker", _litellm, is_router=True)
+HERD = Target("ollama-herd", "router and one node", _herd, is_router=True)
 ROUTERS = (SGLANG, VLLM, LITELLM_PROXY, HERD)

@@ -62,7 +62,7 @@ class Target:
     about: str
     start: Start
     needs: tuple[str, str] | None = None
-    is_peer: bool = False  # only asked for on request: another router
+    is_router: bool = False  # only asked for on request: another router
     is_pair: bool = False  # two daemons: only for what goes through a peer
     is_compiled: bool = False  # ours, from a wheel of this tree
 

@@ -20,6 +20,14 @@ def test_where_nothing_can_be_measured_it_says_why(monkeypatch: pytest.MonkeyPat
     assert (shown.exit_code, shown.output) == (CANNOT, "This needs Linux.\n")
 
 
+def test_a_daemon_that_is_no_file_is_wrong_usage(tmp_path: Path) -> None:
+    """With what to name in its place."""
+    shown = CliRunner().invoke(app, ["budget", "--daemon", str(tmp_path / "nowhere.py")])
+    assert shown.exit_code == 2
+    assert "Invalid value for --daemon" in shown.output
+    assert "name a Python script" in shown.output
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(what_is_missing() is not None, reason=str(what_is_missing()))
 def test_a_path_that_is_twice_as_slow_fails() -> None:

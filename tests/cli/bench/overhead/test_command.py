@@ -24,8 +24,8 @@ def test_only_what_is_named_is_measured() -> None:
     """Targets, workloads, or both; other routers only on request or by name."""
     plan = chosen("nginx,json-1", False, 1, 1.0)
     assert ([one.name for one in plan.targets], [case.name for case in plan.cases]) == (["nginx"], ["json-1"])
-    assert not any(one.is_peer for one in chosen("", False, 1, 1.0).targets)
-    assert any(one.is_peer for one in chosen("json-1", True, 1, 1.0).targets)
+    assert not any(one.is_router for one in chosen("", False, 1, 1.0).targets)
+    assert any(one.is_router for one in chosen("json-1", True, 1, 1.0).targets)
     assert [one.name for one in chosen("litellm", False, 1, 1.0).targets] == ["litellm"]
     with pytest.raises(typer.BadParameter, match="ngnix: not one of direct"):
         chosen("ngnix", False, 1, 1.0)

@@ -24,6 +24,7 @@ def hatchling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program.parent.mkdir()
     program.write_text(BUILDS)
     monkeypatch.setenv("PYTHONPATH", str(program.parent))
+    monkeypatch.setattr(compiling, "digest", lambda: "of-now")  # somebody may edit the sources meanwhile
     return program
 
 
@@ -69,13 +70,16 @@ def test_what_was_edited_meanwhile_is_not_taken_for_what_was_asked(
 
 
 def test_the_digest_is_of_what_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same twice; another with another compiler."""
+    """The same twice; another with another compiler, or another Python of the same version."""
     before = digest()
     assert digest() == before
     monkeypatch.setattr(compiling, "_versions", lambda: ["mypy 99"])
     assert digest() != before
     monkeypatch.undo()
     monkeypatch.setenv("CC", "another")
+    assert digest() != before
+    monkeypatch.undo()
+    monkeypatch.setattr(sys, "version", sys.version.replace("(", "(another build, "))
     assert digest() != before
 
 

@@ -1,5 +1,6 @@
 import asyncio
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ def test_every_version_is_pinned(name: str) -> None:
 
 @pytest.mark.slow
 def test_it_is_installed_once_for_its_pins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty list is quickly installed; what is there already is left alone."""
+    """And by one Python: an empty list is quickly installed; what is there already is left alone."""
     monkeypatch.setattr(environments, "PINNED", tmp_path)
     pins = tmp_path / "nothing.txt"
     pins.write_text("")
@@ -28,6 +29,10 @@ def test_it_is_installed_once_for_its_pins(tmp_path: Path, monkeypatch: pytest.M
     asyncio.run(environment("nothing", tmp_path))
     assert (programs / "mark").exists()
     pins.write_text("# other pins\n")
+    asyncio.run(environment("nothing", tmp_path))
+    assert not (programs / "mark").exists()
+    (programs / "mark").touch()
+    monkeypatch.setattr(sys, "version", sys.version.replace("(", "(another build, "))
     asyncio.run(environment("nothing", tmp_path))
     assert not (programs / "mark").exists()
 

@@ -12,8 +12,8 @@ from tests.cli.bench.overhead.test_targets import streamed
 
 
 def test_all_are_asked_for() -> None:
-    """Only --peers installs them."""
-    assert all(target.is_peer for target in ROUTERS)
+    """Only --routers installs them."""
+    assert all(target.is_router for target in ROUTERS)
 
 
 def test_litellm_knows_the_upstream() -> None:
