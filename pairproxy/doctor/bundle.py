@@ -128,6 +128,7 @@ def _machine(scene: Scene, facts: Facts) -> dict[str, Any]:
     return {
         "pairproxy": __version__,
         "is_compiled": is_compiled(),
+        "python_build": facts.machine.python_build,
         "history_schema": schema.VERSION,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
