@@ -7,13 +7,16 @@ A complete HTTP message is not a complete answer: only the terminal record of th
 import re
 from typing import Final
 
-from pairproxy.core.dialects.meter_fields import usage_of
+from pairproxy.core.dialects.meter_fields import counts_of, usage_of
 from pairproxy.core.models import Dialect, Outcome, Usage
 
 _OLLAMA: Final = Dialect.OLLAMA
 _OPENAI: Final = Dialect.OPENAI
 _ANTHROPIC: Final = Dialect.ANTHROPIC
 _LLAMACPP: Final = Dialect.LLAMACPP
+_DONE_WELL: Final = Outcome.DONE
+_ERROR: Final = Outcome.ERROR
+_TRUNCATED: Final = Outcome.TRUNCATED
 
 TAIL_BYTES: Final = 64 * 1024  # the last record, with its usage, of every format seen so far
 SHORT_TAIL_BYTES: Final = 2 * 1024  # of streams in SHORT, and what begins before: a thousand have 4 MB
@@ -91,14 +94,17 @@ class Meter:
     def outcome(self, is_complete: bool) -> Outcome:
         """How the reply ended. ``is_complete``: the HTTP message ended as its framing said it would."""
         if self._status >= 400:
-            return Outcome.ERROR if is_complete else Outcome.TRUNCATED
+            return _ERROR if is_complete else _TRUNCATED
         if self._dialect in TERMINAL:
             self._watch_events(len(self._tail))
         records = self._last_records() if self._is_stream() else [self._kept().rstrip()]
-        if self._has_failed or any(map(_ERROR_LINE.match, records)):
-            return Outcome.ERROR
+        if self._has_failed:
+            return _ERROR
+        for record in records:
+            if _is_error(record):
+                return _ERROR
         last = records[-1] if records else b""
-        return Outcome.DONE if is_complete and self._is_terminated(last) else Outcome.TRUNCATED
+        return _DONE_WELL if is_complete and self._is_terminated(last) else _TRUNCATED
 
     def usage(self) -> Usage:
         """What the reply said of itself; a stream of events that does not count its tokens is counted."""
@@ -110,9 +116,12 @@ class Meter:
 
     def _usage_of_document(self, head: bytes) -> Usage:
         """Most tell it in their last bytes; embeddings are long and have no output."""
-        usage = usage_of(self._dialect, bytes(self._tail[-END_BYTES:]), head)
-        is_known = usage.prompt_tokens is not None and usage.output_tokens is not None
-        is_all = is_known or len(self._tail) <= END_BYTES
+        is_all = len(self._tail) <= END_BYTES
+        end = bytes(self._tail) if is_all else bytes(self._tail[-END_BYTES:])
+        if is_all and self._dialect is _OPENAI and (counts := counts_of(end)) is not None:
+            return counts
+        usage = usage_of(self._dialect, end, head)
+        is_all = is_all or (usage.prompt_tokens is not None and usage.output_tokens is not None)
         return usage if is_all else usage_of(self._dialect, self._kept(), head)
 
     def written(self) -> int:
@@ -162,15 +171,16 @@ class Meter:
         return max(first, begins + 1)
 
     def _kept(self) -> bytes:
-        return bytes(self._tail[self._tail_begins() :])
+        begins = self._tail_begins()
+        return bytes(self._tail[begins:]) if begins else bytes(self._tail)
 
     def _is_stream(self) -> bool:
         """Whether the body is one of records: as its first bytes show, else as it was asked for."""
         if self._shown is not None:
             return self._shown
         start = self._beginning(START_BYTES).lstrip()
-        is_json = self._dialect is not _OLLAMA and start.startswith((b"{", b"["))
-        shown = start.startswith(_SERVER_SENT) or (self._is_asked_to_stream and not is_json)
+        is_json = self._dialect is not _OLLAMA and start[:1] in (b"{", b"[")
+        shown = (self._is_asked_to_stream and not is_json) or _is_server_sent(start)
         if self.size_bytes >= START_BYTES:
             self._shown = shown
         return shown
@@ -191,8 +201,8 @@ class Meter:
 
     def _is_closed(self, last: bytes) -> bool:
         """Whether a body that is one document is whole. Text (a transcription) has no end of its own."""
-        start = self._beginning(START_BYTES).lstrip()
-        return last.endswith(b"}" if start.startswith(b"{") else b"]" if start.startswith(b"[") else b"")
+        start = self._beginning(START_BYTES).lstrip()[:1]
+        return last.endswith(b"}" if start == b"{" else b"]" if start == b"[" else b"")
 
     def _last_records(self) -> list[bytes]:
         """The last two records of a stream (an error may stand before the terminal one), of Ollama's one."""
@@ -218,6 +228,17 @@ class Meter:
 def _room(kept: int) -> int:
     """How long a tail may become before it is cut: not for each chunk."""
     return kept + max(kept // 2, ROOM_BYTES)
+
+
+def _is_server_sent(start: bytes) -> bool:
+    return start[:1] not in (b"{", b"[") and start.startswith(_SERVER_SENT)
+
+
+def _is_error(record: bytes) -> bool:
+    """Whether a record is an error; most begin with a key that is shorter or another word."""
+    if record[:2] == b'{"' and record[2:7] != b"error":
+        return False
+    return _ERROR_LINE.match(record) is not None
 
 
 def _ends_ollama(line: bytes) -> bool:

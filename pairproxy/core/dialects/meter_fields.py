@@ -4,6 +4,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import msgspec
+
+from pairproxy.core.dialects.reading_shapes import Reply
 from pairproxy.core.models import Dialect, Usage
 
 # Inside a JSON string a quote is escaped, so a model that writes "eval_count": 5 never matches a key.
@@ -11,7 +14,7 @@ _VALUE: Final = re.compile(rb"\s*:\s*([0-9.eE+-]+)")
 _TRIES: Final = 8  # places of one key that hold no number (null, an object) before a search ends
 _COUNT_LIMIT: Final = 1e9  # tokens; more is no count
 _SECONDS_LIMIT: Final = 1e9  # 31 years
-
+_decode_reply: Final = msgspec.json.Decoder(Reply).decode
 
 Keys = tuple[tuple[bytes, tuple[tuple[str, bytes], ...]], ...]
 """Keys that are looked for, as they stand in a text, by what some have in common: most are in no reply."""
@@ -84,6 +87,30 @@ def usage_of(
     said = Numbers(end, _KEYS[dialect])
     prompt, cached, output, prefill_s, decode_s, load_s = _READERS[dialect](said, start)
     return Usage(prompt, cached, counted if output is None else output, prefill_s, decode_s, load_s, records)
+
+
+def counts_of(document: bytes) -> Usage | None:
+    """What a whole reply of OpenAI's says of itself, if it counts both its tokens and says no more than that.
+
+    None: look for it as in a piece of text. To do only that took four times as long for the usual reply.
+    """
+    try:
+        said = _decode_reply(document)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    counts = said.usage
+    if counts is None or said.timings or said.stats:
+        return None
+    prompt, output, details = counts.prompt_tokens, counts.completion_tokens, counts.prompt_tokens_details
+    if prompt is None or output is None:
+        return None
+    cached = None if details is None else details.cached_tokens
+    return Usage(_possible(prompt), None if cached is None else _possible(cached), _possible(output))
+
+
+def _possible(value: int | float) -> int | None:
+    """A number, if it is a possible count."""
+    return int(value) if 0 <= value < _COUNT_LIMIT else None
 
 
 _Said = tuple[int | None, int | None, int | None, float | None, float | None, float | None]

@@ -59,7 +59,7 @@ def read_fields(text: bytes) -> Fields:
             raise Ambiguous
         size += len(key) + len(value)
     # Whatever else stands there makes it longer: spaces, escapes, another key, and letters beyond ASCII.
-    if size != len(text) and not _is_plain(text, fields):
+    if size != len(text) and not _is_spaced(text, fields) and not _is_plain(text, fields):
         raise Ambiguous
     return fields
 
@@ -109,6 +109,22 @@ def value_of(value: msgspec.Raw) -> object:
     if len(value) > MOST_VALUE_BYTES:
         raise Ambiguous
     return _decode_any(value)
+
+
+def _is_spaced(text: bytes, fields: Fields) -> bool:
+    """Whether the text is these fields as Python writes them, with a space behind each comma and colon.
+
+    The usual text that has any; ``_is_plain`` would say the same of it, and takes five times as long.
+    """
+    if len(text) > _SMALL or text[:2] != b'{"':
+        return False
+    parts: list[bytes | msgspec.Raw] = []
+    before = b'{"'
+    for key, value in fields.items():
+        parts += (before, key.encode(), b'": ', value)
+        before = b', "'
+    parts.append(b"}")
+    return b"".join(parts) == text
 
 
 def _is_plain(text: bytes, fields: Fields) -> bool:

@@ -34,3 +34,25 @@ class Tool(msgspec.Struct):
     """What a request's tool is, by its type as JSON."""
 
     type: msgspec.Raw = NOTHING
+
+
+class CachedPart(msgspec.Struct, gc=False):
+    """Of a prompt, in OpenAI's words."""
+
+    cached_tokens: int | float | None = None
+
+
+class Counts(msgspec.Struct, gc=False):
+    """What a reply in OpenAI's words used."""
+
+    prompt_tokens: int | float | None = None
+    completion_tokens: int | float | None = None
+    prompt_tokens_details: CachedPart | None = None
+
+
+class Reply(msgspec.Struct, gc=False):
+    """A reply that is one document; ``timings`` are llama-server's, ``stats`` LM Studio's."""
+
+    usage: Counts | None = None
+    timings: msgspec.Raw = NOTHING
+    stats: msgspec.Raw = NOTHING

@@ -1,6 +1,6 @@
 import pytest
 
-from pairproxy.core.dialects.meter_fields import Numbers, keys_of, usage_of
+from pairproxy.core.dialects.meter_fields import Numbers, counts_of, keys_of, usage_of
 from pairproxy.core.models import Dialect, Usage
 
 
@@ -56,3 +56,34 @@ def test_anthropic_counts_cached_parts_apart() -> None:
     assert usage_of(Dialect.ANTHROPIC, b'{"output_tokens":7}', start) == Usage(25, 16, 7)
     end = b'{"input_tokens":9,"output_tokens":7}'
     assert usage_of(Dialect.ANTHROPIC, end, start) == Usage(29, 16, 7)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"usage":{"prompt_tokens":26,"completion_tokens":40,"total_tokens":66}}',
+        b'{"usage":{"prompt_tokens":26,"completion_tokens":40,"prompt_tokens_details":{"cached_tokens":16}}}',
+        b'{"usage":{"prompt_tokens":26,"completion_tokens":40,"prompt_tokens_details":null}, "x":[{"y":1}]}',
+        b'{"usage":{"prompt_tokens":2.0,"completion_tokens":-1},"choices":[{"message":{"content":"a"}}]}',
+        b'{"usage":{"prompt_tokens":1e99,"completion_tokens":99999999999999999999999999}} \n',
+        b'{"usage":{"prompt_tokens":26,"completion_tokens":40},"usage":{"prompt_tokens":1,"completion_tokens":2}}',
+    ],
+)
+def test_a_whole_document_says_what_its_text_says(body: bytes) -> None:
+    """It is only taken apart in another way."""
+    assert counts_of(body) == usage_of(Dialect.OPENAI, body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"[]", b'{"usage":null}', b'{"usage":{"prompt_tokens":26}}', b'{"usage":{"prompt_tokens":2',
+        b'{"usage":{"prompt_tokens":"26","completion_tokens":40}}', b'{"usage":[]}', b"\xff",
+        b'{"usage":{"prompt_tokens":26,"completion_tokens":40},"timings":{"cache_n":1}}',
+        b'{"usage":{"prompt_tokens":26,"completion_tokens":40},"stats":{"generation_time":1}}',
+        b'{"usage":' + b"[" * 2000,
+    ],
+)  # fmt: skip
+def test_what_says_more_or_less_than_the_counts_is_searched(body: bytes) -> None:
+    """As is what is no JSON, or cut off."""
+    assert counts_of(body) is None

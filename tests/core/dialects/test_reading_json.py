@@ -79,6 +79,20 @@ def test_an_object_without_spaces_is_read_alike(pairs: list[tuple[str, object]],
             read_fields(text.encode())
 
 
+@settings(deadline=None)
+@given(pairs=st.lists(st.tuples(KEYS | st.sampled_from(['a"', "a\\", 'a": 1, "b']), VALUES), max_size=4))
+def test_an_object_as_python_writes_it_is_read_alike(pairs: list[tuple[str, object]]) -> None:
+    """With a space behind each comma and colon; not if a key stands there twice, or with escapes."""
+    named = [(json.dumps(key, ensure_ascii=False), json.dumps(value)) for key, value in pairs]
+    text = "{" + ", ".join(f"{key}: {value}" for key, value in named) + "}"
+    keys = [key for key, _ in pairs]
+    if len(set(keys)) == len(keys) and "\\" not in "".join(key for key, _ in named):
+        assert list(read_fields(text.encode())) == keys
+    else:
+        with pytest.raises(Ambiguous):
+            read_fields(text.encode())
+
+
 @pytest.mark.parametrize("text", [b"", b"[]", b"{", b'{"a":1}x', b"nonsense"])
 def test_what_is_no_object_is_not_read(text: bytes) -> None:
     """The reader says so."""
