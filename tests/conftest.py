@@ -58,11 +58,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Play a test that is marked as timed again where the machine stood still; all it needs it makes itself."""
+    """Play a test that is marked as timed again where the machine stood still; what it needs it makes."""
     if pyfuncitem.get_closest_marker("timed") is None:
         return None
     given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    standing_still.played(lambda: pyfuncitem.obj(**given), h11_oracle.EXCHANGES.clear)
+
+    def clear() -> None:
+        h11_oracle.EXCHANGES.clear()
+        if isinstance(log := given.get("caplog"), pytest.LogCaptureFixture):
+            log.clear()
+
+    standing_still.played(lambda: pyfuncitem.obj(**given), clear)
     return True
 
 

@@ -140,7 +140,7 @@ def test_no_word_of_a_key_is_kept_or_told(tmp_path: Path) -> None:
         assert asked(anna, key, "/v1/chat/completions", chat)[0] == 200
         assert asked(anna, wrong, "/v1/chat/completions", chat)[0] == 401
         assert asked(anna, key, f"/v1/models/{key}")[0] == 404
-        until(lambda: anna.report().records, "the request is recorded", 5.0)
+        until(lambda: anna.report().records, "the request is recorded")
         told = dict(told_by(anna))
         anna.stop()
         with contextlib.closing(sqlite3.connect(anna.home / "history.db")) as history:
@@ -224,7 +224,7 @@ def test_an_address_may_come_later(tmp_path: Path) -> None:
         assert (done.returncode, done.stdout[:4]) == (0, "ppk_")
         assert "Cannot listen on 192.0.2.77" in done.stderr
         with Address("192.0.2.77"):
-            until(lambda: anna.file.key_port, "the port opens", 20.0)
+            until(lambda: anna.file.key_port, "the port opens")
             until(lambda: "answered on 192.0.2.77" in anna.log, "and that is said")
         assert key
 

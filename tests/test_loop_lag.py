@@ -16,6 +16,8 @@ from tests.support.daemons import until
 from tests.support.fake_engine import eventually
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:

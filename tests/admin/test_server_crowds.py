@@ -21,6 +21,8 @@ from tests.support.fake_engine import eventually
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 LARGE = 32 * 1024 * 1024  # bytes: more than the sockets on both sides take by themselves
 
 

@@ -15,6 +15,8 @@ from pairproxy.api.watching import SILENT, STANDS_STILL, Lost, watch_status
 from pairproxy.core.errors import PairproxyError
 from tests.support.daemons import until
 
+pytestmark = pytest.mark.timed
+
 NODE = "N" * 52
 FILE = DaemonFile(4711, NODE, "anna", 1, None, {})
 STATUS = Status("0.1.0", NODE, "anna", 1.0, "fastest-finish", False, 0, (), (), 0, None, {}, None)

@@ -20,5 +20,5 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Node]]:
         asker = Asker(nodes[0].port, headers={"X-Pairproxy-Run": "nightly"})
         for reply in [asker.start(f"task {number}", tokens=20) for number in range(4)]:
             assert reply.result().is_whole
-        until(lambda: len(nodes[0].report("nightly").records) == 4, "the run is recorded", 5.0)
+        until(lambda: len(nodes[0].report("nightly").records) == 4, "the run is recorded")
         yield nodes

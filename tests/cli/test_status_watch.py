@@ -110,4 +110,4 @@ def test_the_watcher_leaves_nothing_behind(live: list[Node]) -> None:
         terminal.until(lambda: "q quits" in terminal.text, "it draws")
         terminal.type("q")
         assert terminal.wait() == 0
-    until(lambda: not is_connected(), "it is gone", 10.0)
+    until(lambda: not is_connected(), "it is gone")

@@ -91,4 +91,4 @@ def test_lmstudio_sockets(client: Client, studios: Scene) -> None:
     assert opened >= 2
     assert opened % 2 == 0  # as many through the port as without
     assert second.sockets == 0
-    until(lambda: first.cancelled == cancelled + 2, "both predictions are cancelled", 5.0)
+    until(lambda: first.cancelled == cancelled + 2, "both predictions are cancelled")

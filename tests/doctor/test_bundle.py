@@ -138,7 +138,7 @@ def test_of_a_daemon_at_work_no_word_and_no_name_is_in_it(tmp_path: Path) -> Non
         asker = Asker(desk.port, headers={"X-Pairproxy-Run": "canaryrun"})
         for reply in [asker.start(f"canaryprompt {number}", tokens=8) for number in range(4)]:
             assert reply.result().is_whole
-        until(lambda: desk.report("canaryrun").records, "the run is recorded", 5.0)
+        until(lambda: desk.report("canaryrun").records, "the run is recorded")
         file = tmp_path / "report.zip"
         surroundings = {"HOME": str(tmp_path / "canaryhome"), "USER": "canaryuser"}
         done = here("doctor", "--bundle", file, "--home", desk.home, **surroundings)

@@ -40,7 +40,7 @@ def two(directory: Path, **sections: Any) -> Iterator[tuple[Daemons, Node, Node]
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Node, Node]]:
     """Two nodes that see each other's models."""
     with two(tmp_path_factory.mktemp("catalogue")) as (_, a, b):
-        until(lambda: names(a) == [MINE, THEIRS] and names(b) == [THEIRS, MINE], "both see both", 10.0)
+        until(lambda: names(a) == [MINE, THEIRS] and names(b) == [THEIRS, MINE], "both see both")
         yield a, b
 
 
@@ -128,7 +128,7 @@ def test_a_model_that_no_node_has_is_missing_as_always(pair: tuple[Node, Node]) 
 def test_a_silent_peer_is_listed_while_it_counts_as_there_and_delays_nothing(tmp_path: Path) -> None:
     """Stopped like a machine that froze: lists come at once all the time, first with it, then without."""
     with two(tmp_path) as (_, a, b):
-        until(lambda: names(a) == [MINE, THEIRS], "a sees both", 10.0)
+        until(lambda: names(a) == [MINE, THEIRS], "a sees both")
         b.send(signal.SIGSTOP)
         asker = Asker(a.port)
         waited = []
@@ -138,18 +138,18 @@ def test_a_silent_peer_is_listed_while_it_counts_as_there_and_delays_nothing(tmp
             waited.append(got.seconds)
             return [one["name"] for one in got.json()["models"]] == [MINE]
 
-        until(without_it, "a lists its own alone", 10.0)
+        until(without_it, "a lists its own alone")
         assert sorted(waited)[len(waited) // 2] < 0.1
         assert asker.request("POST", "/api/show", {"model": THEIRS}).status == 404
         b.send(signal.SIGCONT)
-        until(lambda: names(a) == [MINE, THEIRS], "a sees both again", 15.0)
+        until(lambda: names(a) == [MINE, THEIRS], "a sees both again")
 
 
 @pytest.mark.slow
 def test_a_node_with_catalogue_local_lists_its_own(tmp_path: Path) -> None:
     """Not one byte more than its engine; what it may use of others it may use all the same."""
     with two(tmp_path, routing={"catalogue": "local"}) as (_, a, b):
-        until(lambda: names(b) == [THEIRS, MINE], "b sees both", 10.0)
+        until(lambda: names(b) == [THEIRS, MINE], "b sees both")
         assert names(a) == names(a, "/v1/models", "data", "id") == [MINE]
         assert Asker(a.port).request("POST", "/api/show", {"model": THEIRS}).status == 404
         assert Asker(a.port, model=THEIRS).ask(tokens=4).status == 200

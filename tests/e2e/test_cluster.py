@@ -54,7 +54,7 @@ def pair_of(daemons: Daemons, a: str, b: str) -> list[Node]:
 
 def records_of(node: Node, run: str, count: int) -> list[Record]:
     """The records of a run in the order of their dispatch, once there are ``count``."""
-    records = until(lambda: _records(node, run, count), f"{count} records of {run}", 5.0)
+    records = until(lambda: _records(node, run, count), f"{count} records of {run}")
     return sorted(records, key=lambda record: record.dispatched_s or 0.0)
 
 
@@ -112,7 +112,7 @@ def test_an_idle_cluster_has_nothing_in_flight(trio: list[Node]) -> None:
     """After a run every node counts zero requests in flight, in the queue and running."""
     at_once(trio[1], "idle", 4, tokens=8)
     for node in trio:
-        until(lambda node=node: _is_idle(node), f"{node.name} is idle", 5.0)  # type: ignore[misc]
+        until(lambda node=node: _is_idle(node), f"{node.name} is idle")  # type: ignore[misc]
 
 
 def _is_idle(node: Node) -> bool:
@@ -143,7 +143,7 @@ def test_a_node_killed_before_its_first_byte_loses_no_request(daemons: Daemons) 
     a, b = pair_of(daemons, *[settings(paced={"prefill": 200.0})] * 2)
     asker = Asker(a.port, headers={"X-Pairproxy-Run": "kill"})
     replies = [asker.start(f"{number} {PROMPT}", tokens=8) for number in range(2)]
-    until(lambda: runs_on(a, b), "a request runs on B", 5.0)
+    until(lambda: runs_on(a, b), "a request runs on B")
     b.kill()
     got = [reply.result() for reply in replies]
     assert [(reply.status, reply.is_whole, reply.node) for reply in got] == [(200, True, a.id)] * 2
@@ -160,7 +160,7 @@ def test_a_node_lost_in_mid_stream_ends_its_reply_honestly(daemons: Daemons, num
     a, b = pair_of(daemons, *[settings(paced={"decode": 50.0}, limits=limits, peers=peers)] * 2)
     asker = Asker(a.port)
     replies = [asker.start(f"{number}", tokens=75) for number in range(2)]
-    until(lambda: sum(one.has_first_byte for one in a.status().running) == 2, "both reply", 5.0)
+    until(lambda: sum(one.has_first_byte for one in a.status().running) == 2, "both reply")
     b.is_expected_to_fail = True
     b.send(number)
     got = {reply.result().node: reply.result() for reply in replies}
@@ -172,7 +172,7 @@ def test_a_node_lost_in_mid_stream_ends_its_reply_honestly(daemons: Daemons, num
     assert text
     assert all(not line["done"] for line in text)
     assert set(last) == {"error"}
-    until(lambda: _is_idle(a), "A is idle", 5.0)
+    until(lambda: _is_idle(a), "A is idle")
 
 
 @pytest.mark.slow
@@ -181,16 +181,16 @@ def test_a_silent_node_is_noticed_and_comes_back(daemons: Daemons) -> None:
     a, b = pair_of(daemons, *[settings(paced={"prefill": 200.0})] * 2)
     asker = Asker(a.port)
     replies = [asker.start(f"{number} {PROMPT}", tokens=8) for number in range(2)]
-    until(lambda: runs_on(a, b), "a request runs on B", 5.0)
+    until(lambda: runs_on(a, b), "a request runs on B")
     b.send(signal.SIGSTOP)
     stopped_at = time.monotonic()
-    until(lambda: not a.view_of(b).is_up, "A notices that B is silent", 6.0)
+    until(lambda: not a.view_of(b).is_up, "A notices that B is silent")
     print(f"a silent node was noticed after {time.monotonic() - stopped_at:.1f} s")  # noqa: T201
     got = [reply.result() for reply in replies]
     assert [(reply.status, reply.is_whole, reply.node) for reply in got] == [(200, True, a.id)] * 2
     b.send(signal.SIGCONT)
-    until(lambda: a.view_of(b).is_up, "B is back", 12.0)
-    until(lambda: b.id in {reply.node for reply in at_once(a, "again", 2)}, "B is used again", 12.0)
+    until(lambda: a.view_of(b).is_up, "B is back")
+    until(lambda: b.id in {reply.node for reply in at_once(a, "again", 2)}, "B is used again")
 
 
 @pytest.mark.slow
@@ -199,11 +199,11 @@ def test_a_killed_node_is_noticed_and_a_restarted_one_found_again(daemons: Daemo
     a, b = pair_of(daemons, *[settings()] * 2)
     name, old_port = b.id, b.file.peer_port
     b.kill()
-    until(lambda: not a.view_of(name).is_up, "A notices", 6.0)
+    until(lambda: not a.view_of(name).is_up, "A notices")
     assert a.view_of(name).problem
     (again,) = daemons.start("B")
     assert again.file.peer_port != old_port
-    until(lambda: a.view_of(again).is_up, "A finds it again", 10.0)
+    until(lambda: a.view_of(again).is_up, "A finds it again")
     assert a.view_of(again).address == f"127.0.0.1:{again.file.peer_port}"
     assert {reply.node for reply in at_once(a, "again", 2, tokens=60)} == {a.id, again.id}
 
@@ -220,9 +220,9 @@ def test_a_node_that_is_not_trusted_gets_nothing(daemons: Daemons) -> None:
     for record in records.peers():  # C believes A, as B does; A does not know C
         own.add(record)
     (c,) = daemons.start("C")
-    until(lambda: c.view_of(a).problem, "C is turned away", 10.0)
+    until(lambda: c.view_of(a).problem, "C is turned away")
     assert not c.view_of(a).is_up
-    until(lambda: c.id[:8] in a.status().unpaired, "A hears of C", 10.0)
+    until(lambda: c.id[:8] in a.status().unpaired, "A hears of C")
     assert {node.node for node in a.status().nodes} == {a.id, b.id}
     assert [reply.node for reply in at_once(c, "mine", 3, tokens=8)] == [c.id] * 3
     assert ask_as_peer(a, client_context(stranger, records.peers()[0].certificate)) == b""

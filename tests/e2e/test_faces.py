@@ -53,8 +53,8 @@ def one_run(node: Node) -> None:
         for one in leave_reply:
             one.close()
     assert all(reply.result().is_whole for reply in replies)
-    until(lambda: node.status().outcomes == ENDS, "all have ended", 10.0)
-    until(lambda: has_settled(node), "the last report is of all of them", 10.0)
+    until(lambda: node.status().outcomes == ENDS, "all have ended")
+    until(lambda: has_settled(node), "the last report is of all of them")
 
 
 def ask(leaving: contextlib.ExitStack, node: Node) -> http.client.HTTPConnection:
@@ -103,7 +103,7 @@ def test_files_that_are_written_hold_the_same(pair: Node, report: Report, tmp_pa
     """The picture and the page of a run, and what is exported of its requests."""
     agree(drawn_faces.pictures(pair, RUN, tmp_path), report)
     files = [tmp_path / "runs.csv", tmp_path / "runs.jsonl"]
-    until(lambda: faces.exported(pair, files[0]).numbers["requests"] == "9", "all are on disk", 5.0)
+    until(lambda: faces.exported(pair, files[0]).numbers["requests"] == "9", "all are on disk")
     agree([faces.exported(pair, file) for file in files], report)
 
 

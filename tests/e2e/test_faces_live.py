@@ -45,7 +45,7 @@ def test_what_runs_and_waits_now_is_the_same_on_all(tmp_path: Path) -> None:
         daemons.until_connected()
         for _ in range(REQUESTS):
             ask(leaving, node)
-        until(lambda: is_steady(node), "two run and three wait", 10.0)
+        until(lambda: is_steady(node), "two run and three wait")
         told = {
             "/status": of_status(node.status()),
             "/metrics": served_faces.metrics_now(node),

@@ -106,7 +106,7 @@ def test_models_that_differ_are_told_and_never_mixed(daemons: Daemons) -> None:
     """The same name for two contents: every request stays where its content is, and a person is told."""
     with in_thread(ollama("a" * 64)) as ours, in_thread(ollama("b" * 64)) as theirs:
         a, b = pair_of(daemons, before(ours, "ollama"), before(theirs, "ollama"))
-        until(lambda: a.view_of(b).models_differ == (MODEL,), "A sees that B has another content", 5.0)
+        until(lambda: a.view_of(b).models_differ == (MODEL,), "A sees that B has another content")
         assert {reply.node for reply in at_once(a, CHAT["ollama"], 4)} == {a.id}
         assert {reply.node for reply in at_once(b, CHAT["openai"], 4)} == {b.id}
         said = " ".join(here("status", "--home", a.home).stdout.split())

@@ -54,7 +54,7 @@ def test_what_differs_is_told_from_where_one_stands_and_what_left_is_remembered(
         assert states(a, "org/small-8b:latest") == ["missing", "missing", "same"]
         daemons.nodes.remove(b)
         b.stop()
-        until(lambda: states(a) == ["same", "away", "missing"], "A sees that B left", 10.0)
+        until(lambda: states(a) == ["same", "away", "missing"], "A sees that B left")
         assert row(a).cells[1].identity == "sha256:" + "b" * 64
         assert "B (away)" in here("models", "--home", a.home, COLUMNS="200").stdout
 
@@ -68,10 +68,10 @@ def test_who_has_the_same_is_balanced_and_who_may_not_use_it_is_named(daemons: D
         daemons.pair("A", "B")
         a, b = daemons.start("A", "B")
         daemons.until_connected()
-        until(lambda: row(a).replicas == 2, "both have the same", 5.0)
+        until(lambda: row(a).replicas == 2, "both have the same")
         assert (row(a).differences, row(a).costs, row(a).fix) == ((), "", "")
         assert here("rights", "B", "--model", "other*", "--home", a.home).returncode == 0
-        until(lambda: row(b).replicas == 1, "B sees that it may not use A's", 5.0)
+        until(lambda: row(b).replicas == 1, "B sees that it may not use A's")
         assert row(a).replicas == 2
         assert row(a).differences == ("B may not use it on this machine (`pairproxy rights`).",)
         assert states(b) == ["same", "missing"]

@@ -16,6 +16,8 @@ from tests.support.engine_scripts import head, json_reply, raw
 from tests.support.fake_engine import FakeEngine, Script
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 MODEL = ModelName("paced:1b")
 SAID = {
     "choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "length"}],

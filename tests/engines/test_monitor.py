@@ -15,6 +15,8 @@ from pairproxy.engines.ollama import OllamaEngine
 from tests.support.running import run_async
 from tests.support.scripted_engine import ScriptedEngine, serving
 
+pytestmark = pytest.mark.timed
+
 A = "a" * 64
 Told = list[EngineReport | EngineId]
 

@@ -9,6 +9,8 @@ from pairproxy.core.errors import QueueFull
 from pairproxy.engines.paced_gpu import WAITING_LIMIT, PacedGpu, Prefill, SharedWork, Slots
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 
 class ManualClock:
     """A clock that stands still until it is moved."""

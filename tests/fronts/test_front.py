@@ -50,7 +50,7 @@ async def front_of(home: Path, kind: str = "ollama") -> PortStatus:
 
 async def told(home: Path, state: str, kind: str = "ollama") -> PortStatus:
     """Wait until the front is told to be in a state."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while (front := await front_of(home, kind)).state != state:  # noqa: ASYNC110 another process may tell
             await asyncio.sleep(0.02)
     return front

@@ -62,7 +62,7 @@ def test_an_engine_that_comes_later_gets_its_front(home: Path, ports: dict[Engin
         async with running(home, NOTHING_NAMED):
             assert [one.kind for one in (await asyncio.to_thread(get_status, home)).ports] == ["ollama"]
             async with serving(ScriptedEngine(LM_STUDIO, port=moved)):
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(30):
                     while len((await asyncio.to_thread(get_status, home)).ports) < 2:  # noqa: ASYNC110
                         await asyncio.sleep(0.05)
                 front = await told(home, "open", "lmstudio")

@@ -18,6 +18,8 @@ from tests.support.engine_scripts import chunk, chunked_head, json_reply, raw
 from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, Script, eventually
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 LINE = chunk(msgspec.json.encode(told_document(B)) + b"\n")
 SPEAKS = raw(chunked_head() + LINE, then="hang")
 
@@ -101,11 +103,11 @@ def test_a_peer_that_ends_is_lost_at_once() -> None:
     """When its stream breaks and its address refuses, nobody waits for a heartbeat."""
 
     async def scene() -> None:
-        async with linked() as (link, told):
+        async with linked(silence_s=600.0) as (link, told):
             async with FakeEngine(SPEAKS) as peer:
                 link.addresses.add(address(peer.port))
                 await eventually(lambda: link.is_up)
-            await eventually(lambda: not link.is_up, 2.0)
+            await eventually(lambda: not link.is_up)
             assert told[-1] == NodeLost(0.0, B)
             assert link.problem is not None
             assert f"127.0.0.1:{peer.port}" in link.problem
@@ -250,7 +252,7 @@ def test_a_hint_ends_a_long_pause(monkeypatch: pytest.MonkeyPatch) -> None:
         async with FakeEngine(SPEAKS) as peer, linked(address(closed_port())) as (link, _):
             await eventually(lambda: link.problem is not None)
             link.addresses.add(address(peer.port))
-            await eventually(lambda: link.is_up, 5.0)
+            await eventually(lambda: link.is_up)
 
     run_async(scene())
 

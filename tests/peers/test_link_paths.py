@@ -27,6 +27,8 @@ from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedReques
 from tests.support.node import identity
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 DOCUMENT = told_document(B)
 LINE = chunk(msgspec.json.encode(DOCUMENT) + b"\n")
 SPEAKS = raw(chunked_head() + LINE, then="hang")

@@ -14,6 +14,8 @@ from tests.support.pairing import wrong
 from tests.support.pairing_table import Table
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 STEP_S = 0.3  # for tests of silence
 
 

@@ -18,6 +18,8 @@ from pairproxy.security.pairing import Secret, Spake, read_secret
 from tests.support.pairing import is_stranger, me_of, wrong
 from tests.support.pairing_table import Table
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:

@@ -17,6 +17,8 @@ from tests.support.node import Node, identity
 from tests.support.raw_client import RawClient, RawReply, request
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 ROWS = json.loads((Path(__file__).parent.parent / "data" / "bad_inputs_bcf.json").read_text())["cases"]
 TIME = 0.1  # of the deadlines and pauses of the run that the rows come from
 LIMITS = Limits(body_bytes=2**20, body_deadline_s=1.5 * TIME, body_floor_bytes_per_s=2**40, header_bytes=8190)

@@ -29,6 +29,8 @@ from tests.support.fake_engine import EngineConnection, ParsedRequest
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 MIB = 2**20
 
 

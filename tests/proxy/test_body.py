@@ -23,7 +23,9 @@ from tests.support.fake_engine import eventually
 from tests.support.raw_client import RawClient, RawReply, request
 from tests.support.running import run_async
 
-LIMITS = Limits(body_bytes=2**20, body_deadline_s=0.15, body_floor_bytes_per_s=2**30)
+pytestmark = pytest.mark.timed
+
+LIMITS = Limits(body_bytes=2**20, body_deadline_s=0.4, body_floor_bytes_per_s=2**30)
 CHUNKED = "Transfer-Encoding: chunked"
 
 
@@ -99,7 +101,7 @@ def test_a_body_has_one_deadline_for_all_of_it() -> None:
     """Bytes that drip in do not move the deadline."""
     dripping: list[bytes | float] = [post("/read", b"", "Content-Length: 99")]
     for _ in range(5):
-        dripping += [b"x", 0.05]
+        dripping += [b"x", 0.15]
     assert ask(*dripping).json() == "BodyTooSlow"
 
 
@@ -107,7 +109,7 @@ def test_chunks_that_drip_in_do_not_move_the_deadline_much() -> None:
     """Of a body without a length what has come counts: a byte now and then buys no time."""
     dripping: list[bytes | float] = [post("/read", b"", CHUNKED)]
     for _ in range(5):
-        dripping += [chunk(b"x"), 0.05]
+        dripping += [chunk(b"x"), 0.15]
     assert ask(*dripping).json() == "BodyTooSlow"
 
 
@@ -123,7 +125,7 @@ def test_a_body_that_is_passed_on_may_be_slow_but_not_stop() -> None:
     """Its deadline begins anew with each part."""
     dripping: list[bytes | float] = [post("/stream", b"", "Content-Length: 6")]
     for _ in range(6):
-        dripping += [b"x", 0.05]
+        dripping += [b"x", 0.15]
     assert ask(*dripping).json() == 6
     assert ask(post("/stream", b"x", "Content-Length: 6")).json() == "BodyTooSlow"
 

@@ -17,6 +17,8 @@ from tests.support.node import Node, node_before
 from tests.support.raw_client import RawClient, RawReply, request
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 CANARY = "CANARY-5d1e"
 CHAT = "POST /api/chat HTTP/1.1"
 HEADERS = (f"Authorization: Bearer {CANARY}", f"Cookie: a={CANARY}", f"X-{CANARY}: {CANARY}")

@@ -27,6 +27,8 @@ from tests.support.story import (
     said_before,
 )
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.mark.parametrize("then", ["reset", "close", "end"])
 @pytest.mark.parametrize("path", ASKED)

@@ -16,6 +16,8 @@ from tests.support.node import Node, node_before
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 WORD = b'{"message":{"content":"word"},"done":false}\n'
 SSE_WORD = b'data: {"choices":[]}\n\n'
 PLAIN = scripts.chunked_head()

@@ -28,6 +28,8 @@ from tests.support.node import Node
 from tests.support.raw_client import RawClient, RawReply, request
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 QUICK = Limits(quiet_s=0.2, gone_s=0.1, node_stale_s=0.1)
 
 

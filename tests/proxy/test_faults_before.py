@@ -28,6 +28,8 @@ from tests.support.fake_engine import EngineConnection, ParsedRequest, Script, e
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 
 def _marks(row: str, side: str, path: str) -> tuple[pytest.MarkDecorator, ...]:
     """Every row in one dialect is fast; in the other one what is of one side, and one row of each kind."""

@@ -28,6 +28,8 @@ from tests.support.fake_engine import EngineConnection, ParsedRequest, eventuall
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_client_that_leaves_frees_the_engine(path: str) -> None:

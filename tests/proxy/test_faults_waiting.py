@@ -22,6 +22,8 @@ from tests.support.bad_replies import (
 from tests.support.fake_engine import EngineConnection, ParsedRequest, eventually
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.mark.parametrize(
     ("status", "path"),

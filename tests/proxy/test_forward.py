@@ -230,7 +230,7 @@ def test_a_refusal_that_does_not_end_is_not_listened_to() -> None:
         )
         async with beside_peer(endless) as (node, _, peer):
             assert (await ask(node)).body.startswith(b'{"from": "here"}')
-            await peer.connections[0].peer_left(deadline_s=1.0)
+            await peer.connections[0].peer_left()
 
     run_async(main())
 

@@ -12,7 +12,7 @@ from pairproxy.proxy.listening import bind, port_of
 from pairproxy.proxy.server import PagePort
 from pairproxy.responses import Response
 from pairproxy.security import tls
-from tests.support.fake_engine import FakeEngine, eventually
+from tests.support.fake_engine import FakeEngine
 from tests.support.node import Node, identity, node_before
 from tests.support.open_ports import echo, hello, open_port
 from tests.support.peer_calls import STATE, ben_trusting_anna, call, sent
@@ -92,8 +92,10 @@ def test_stopping_ends_what_hangs() -> None:
 
     async def main() -> None:
         ended: list[str] = []
+        began = asyncio.Event()
 
         async def hang(_: object) -> Response:
+            began.set()
             try:
                 await asyncio.Event().wait()
             finally:
@@ -103,8 +105,7 @@ def test_stopping_ends_what_hangs() -> None:
         port, number = await open_port(hang)
         async with await RawClient.open(number) as client:
             await client.send(request(TAGS, None))
-            await eventually(lambda: port.connections == 1)
-            await asyncio.sleep(0.01)
+            await began.wait()
             await port.stop()
             assert ended == ["cancelled"]
             assert await client.end() == b""
@@ -118,23 +119,28 @@ def test_stopping_lets_a_reply_end_within_its_grace() -> None:
     """What ends in time is delivered whole."""
 
     async def main() -> None:
+        began = asyncio.Event()
+
         async def slow(_: object) -> Response:
+            began.set()
             await asyncio.sleep(0.05)
             return Response(b"whole")
 
         port, number = await open_port(slow)
         async with await RawClient.open(number) as client:
             await client.send(request(TAGS, None))
-            await asyncio.sleep(0.01)
-            await port.stop(grace_s=5.0)
+            await began.wait()
+            await port.stop(grace_s=30.0)
             assert (await client.reply()).body == b"whole"
 
     run_async(main())
 
 
-@pytest.mark.parametrize("pieces", [[], [b"GET /api/tags HTT"], [b"GET / HTTP/1.1\r\n"] + [b"X: 1\r\n"] * 50])
+@pytest.mark.parametrize(
+    ("start", "drop"), [(b"", b""), (b"GET /api/tags HTT", b""), (b"GET / HTTP/1.1\r\n", b"X: 1\r\n")]
+)
 def test_a_head_that_does_not_come_is_not_waited_for(
-    pieces: list[bytes], monkeypatch: pytest.MonkeyPatch
+    start: bytes, drop: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Silence, half a line and headers that drip in all end at the same deadline."""
     monkeypatch.setattr(server, "IDLE_S", 0.15)
@@ -144,13 +150,13 @@ def test_a_head_that_does_not_come_is_not_waited_for(
             async with await RawClient.open(node.port) as client:
 
                 async def drip() -> None:
-                    for piece in pieces:
-                        client.writer.write(piece)
+                    client.writer.write(start)
+                    while drop:  # until the connection ends
+                        client.writer.write(drop)
                         await asyncio.sleep(0.02)
 
                 dripping = asyncio.create_task(drip())
-                async with asyncio.timeout(2):
-                    assert await client.end() == b""
+                assert await client.end() == b""
                 dripping.cancel()
             assert engine.requests == []
 
@@ -165,11 +171,8 @@ def test_a_stranger_that_never_shakes_hands_is_put_out(monkeypatch: pytest.Monke
         (sock,) = bind("127.0.0.1", 0, "")
         port = PagePort(hello, Limits())
         await port.start(sock, tls.server_context(identity("anna"), []))
-        async with (
-            await RawClient.open(port_of(sock)) as client,
-            asyncio.timeout(2),
-        ):
-            assert await client.end() == b""
+        async with await RawClient.open(port_of(sock)) as client:
+            assert await client.end() == b""  # sooner than a client here loses patience
         await port.stop()
 
     run_async(main())

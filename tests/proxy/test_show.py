@@ -17,6 +17,8 @@ from tests.support.node import Node, identity
 from tests.support.raw_client import RawClient, RawReply, request, without_hop_by_hop
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 NEW = CatalogueEntry(ModelName("new:1"), tags='{"name":"new:1"}')
 MISSING = b'{"error":"model \'new:1\' not found"}'
 NEW_SHOWN = b'{"modelfile":"FROM x" , "capabilities":["completion"]}'

@@ -150,7 +150,7 @@ def test_a_client_that_leaves_is_seen_by_the_engine(way: str, loop: Loop) -> Non
     async def main() -> None:
         async with switched(agreeing(silent)) as (engine, node, client):
             getattr(client, way)()
-            await engine.connections[0].peer_left(1.0)
+            await engine.connections[0].peer_left()
             engine.connections[0].close()
             await eventually(lambda: node.client_port.connections == 0)
 

@@ -30,6 +30,8 @@ from tests.support.raw_client import RawClient, request
 from tests.support.relaying import Sink, post, serving
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 SHORT = Limits(gone_s=0.1, quiet_s=0.1)
 TOOLS = b',"tools":[{"type":"function","function":{"name":"f","parameters":{}}}]'
 

@@ -34,7 +34,7 @@ def test_a_wish_needs_the_owners_word_and_then_comes_true(pair: Pair) -> None:
         engines = pair.a.view_of(pair.b).engines
         return any(one.model == "m:1" for engine in engines for one in engine.replicas)
 
-    until(is_replica, "A sees the second replica", 10.0)
+    until(is_replica, "A sees the second replica")
     got = Asker(pair.b.port, "m:1").request("POST", "/api/chat", {"model": "m:1", "stream": False})
     assert (got.status, got.json()["message"]["content"]) == (200, "hello")
 
@@ -151,7 +151,7 @@ def test_a_copy_that_ends_early_leaves_no_model_and_goes_on(tmp_path: Path, end:
         def is_done() -> bool:
             return here("replicate", "big:1", "--to", "B", "--home", pair.a.home).returncode == 0
 
-        until(is_done, "it goes on once the first copy is put away", 20.0)
+        until(is_done, "it goes on once the first copy is put away")
         assert sorted(pair.at_b.names()) == ["big:1", "own:1"]
         assert pair.at_b.leftovers() == []
 

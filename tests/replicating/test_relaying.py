@@ -14,6 +14,8 @@ from tests.support.engine_scripts import LAST_CHUNK, chunk, chunked_head, head
 from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, Script
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,8 @@ from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedReques
 from tests.support.ollama_store import OllamaStore
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 DIGEST = "sha256:" + "a" * 64
 MANIFEST = json.dumps(
     {"layers": [{"mediaType": "application/vnd.ollama.image.model", "digest": DIGEST, "size": 100}]}

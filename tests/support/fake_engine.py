@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from ssl import SSLContext
 from typing import Any, Self, cast
 
-DEADLINE_S = 10.0  # of every wait of a test: far beyond what a loaded machine needs
+DEADLINE_S = 30.0  # of every wait of a test: far beyond what a loaded machine needs
 
 
 @dataclass

@@ -8,12 +8,12 @@ import pytest
 
 Result = TypeVar("Result")
 
-WIND_DOWN_S = 1.0  # closing transports and servers end their own tasks within a few turns of the loop
+WIND_DOWN_S = 10.0  # what closes ends its own tasks within a few turns of the loop, and these may be slow
 
 
 def run_async(
     coro: Coroutine[Any, Any, Result],
-    timeout: float = 20.0,
+    timeout: float = 40.0,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> Result:
     """Run ``coro`` on a loop of its own and return its result.

@@ -1,7 +1,7 @@
 """Tests of short times are judged where the machine ran: what fails while it stood still is played again.
 
-A timer of 0.2 s and the bytes that should be sooner are both late where a machine stands still for that long, and
-the loop may see the timer first. No deadline is generous enough for the difference between two short times.
+A timer of 0.2 s and the bytes that should be sooner are both late where a machine stands still for that long,
+and the loop may see the timer first. No deadline is generous enough for the difference of two short times.
 """
 
 import threading
@@ -39,7 +39,7 @@ class Stills:
 
 
 def played(play: Callable[[], object], clear: Callable[[], object] = lambda: None) -> None:
-    """Play a test; again after ``clear()``, up to TRIES times in all, where this process stood still meanwhile."""
+    """Play a test; again after ``clear()``, up to TRIES times, where this process stood still meanwhile."""
     for _ in range(TRIES - 1):
         stills = Stills()
         try:

@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 
+from tests.support import running
 from tests.support.running import run_async
 
 
@@ -30,8 +31,9 @@ def test_a_timeout_of_the_code_itself_stays_its_own() -> None:
         run_async(raises())
 
 
-def test_a_left_over_task_fails_the_test() -> None:
+def test_a_left_over_task_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task that outlives its coroutine is named."""
+    monkeypatch.setattr(running, "WIND_DOWN_S", 0.1)
 
     async def leaves_one(kept: list[asyncio.Task[bool]]) -> None:
         kept.append(asyncio.create_task(asyncio.Event().wait(), name="orphan"))

@@ -41,5 +41,6 @@ def well_known_ports() -> Iterator[dict[EngineKind, Ports]]:
         for kind, ports in known.items():
             patch.setitem(PORTS, kind, ports)
         patch.setattr(daemon, "find_engines", functools.partial(finder.find_engines, tuple(numbers)))
+        patch.setattr(finder, "PROBE_TIMEOUT_S", 10.0)  # nobody is silent there, but this machine may be
         patch.setattr(finder, "LATER_PORTS", tuple(numbers[4:]))
         yield known

@@ -20,7 +20,7 @@ def test_it_goes_on_with_what_is_told() -> None:
     feed = Feed(FIRST, iter([SECOND]))
     assert (feed.news.status, feed.news.number) == (FIRST, 0)
     feed.start()
-    until(lambda: feed.news.number == 1, "the second status", 5.0)
+    until(lambda: feed.news.number == 1, "the second status")
     assert (feed.news.status, feed.news.problem) == (SECOND, "")
 
 
@@ -37,11 +37,11 @@ def test_a_daemon_that_stops_is_told_and_one_that_comes_back_is_heard() -> None:
 
     feed = Feed(FIRST, seen(), now=lambda: next(times))
     feed.start()
-    until(lambda: feed.news.problem == "It is away.", "it is told", 5.0)
+    until(lambda: feed.news.problem == "It is away.", "it is told")
     assert feed.news.status == FIRST
     assert feed.news.banner(17.4) == "No news for 10 s: It is away."
     comes_back.set()
-    until(lambda: feed.news.number == 1, "it is heard", 5.0)
+    until(lambda: feed.news.number == 1, "it is heard")
     assert (feed.news.at, feed.news.banner(21.0)) == (20.0, "")
 
 
@@ -79,5 +79,5 @@ def _ended(feed: Feed) -> None:
         except PairproxyError:
             return True
 
-    until(fails, "it fails", 5.0)
+    until(fails, "it fails")
     _ = feed.news

@@ -161,7 +161,7 @@ def test_a_handshake_that_never_ends_is_given_up(
         async with FakeEngine(raw(OK)) as engine:
             with pytest.raises(Unreachable):
                 await to_ben(engine, anna, ben).send(GET)
-            await engine.connections[0].peer_left(1.0)
+            await engine.connections[0].peer_left()
 
     run_async(talk())
 
@@ -206,7 +206,7 @@ def test_a_cancelled_request_to_a_peer_is_seen_at_once(anna: Identity, ben: Iden
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            await engine.connections[0].peer_left(1.0)
+            await engine.connections[0].peer_left()
             await upstream.close()
 
     run_async(talk())

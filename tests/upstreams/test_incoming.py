@@ -94,7 +94,7 @@ def test_a_reply_that_breaks_before_its_first_body_byte_may_be_had_elsewhere(row
             assert caught.value.may_retry
             assert CANARY.decode() not in str(caught.value)
             assert caught.value.__cause__ is None
-            await engine.connections[0].peer_left(1.0)
+            await engine.connections[0].peer_left()
             assert len(engine.requests) == 1
 
     run_async(talk())
@@ -137,11 +137,12 @@ def test_a_head_that_comes_byte_by_byte_is_waited_for() -> None:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.03):
                     await upstream.send(GET)
-            await engine.connections[0].peer_left(1.0)
+            await engine.connections[0].peer_left()
 
     run_async(talk())
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("pieces", [(), (chunked_head(),)])
 def test_cancelling_a_request_closes_its_connection_at_once(pieces: tuple[bytes, ...]) -> None:
     """J22, F31: a client that leaves before the first token is seen by the engine within a second."""

@@ -40,7 +40,7 @@ def test_an_endless_line_is_cut_off() -> None:
             reply = await upstream.send(GET)
             with pytest.raises(BrokenReply):
                 [line async for line in reply.lines(100_000)]
-            await engine.connections[0].peer_left(1.0)
+            await engine.connections[0].peer_left()
 
     run_async(talk())
 
@@ -72,6 +72,6 @@ def test_leaving_the_lines_early_drops_the_connection() -> None:
             reply = await upstream.send(GET)
             async with contextlib.aclosing(reply.lines(100)) as lines:
                 assert await anext(lines) == b"a"
-            await engine.connections[0].peer_left(1.0)
+            await engine.connections[0].peer_left()
 
     run_async(talk())

@@ -204,7 +204,7 @@ def test_what_the_body_raises_is_raised_by_send() -> None:
         async with FakeEngine(raw(then="hang"), is_at_head=True) as engine, upstream_of(engine) as upstream:
             with pytest.raises(BadRequest):
                 await upstream.send(Outgoing("POST", "/", (), body()))
-            await engine.connections[0].peer_left(1.0)
+            await engine.connections[0].peer_left()
 
     run_async(talk())
 

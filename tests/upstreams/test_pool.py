@@ -134,7 +134,7 @@ def test_a_byte_while_idle_closes_the_connection() -> None:
 
         async with serving(script) as (engine, upstream):
             assert await (await upstream.send(GET)).read(100) == b'{"ok":1}'
-            await engine.connections[0].peer_left(1.0)
+            await engine.connections[0].peer_left()
             assert await (await upstream.send(GET)).read(100) == b'{"ok":1}'
             assert len(engine.connections) == 2
 
@@ -148,10 +148,10 @@ def test_idle_connections_are_closed_before_the_upstream_would(monkeypatch: pyte
     async def talk() -> None:
         async with serving(raw(OK)) as (engine, upstream):
             await upstream.send(GET)
-            await engine.connections[0].peer_left(2.0)
+            await engine.connections[0].peer_left()
             await upstream.send(GET)
             assert len(engine.connections) == 2
-            await engine.connections[1].peer_left(2.0)
+            await engine.connections[1].peer_left()
 
     run_async(talk())
 

@@ -185,6 +185,7 @@ def abandon(task: asyncio.Task[None]) -> None:
     """Stands for ``reply.abandon()``."""
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("stop", [asyncio.Task.cancel, abandon])
 def test_the_engine_sees_at_once_that_its_client_left(stop: Callable[[asyncio.Task[None]], object]) -> None:
     """Cancelling a relay, or abandoning the reply, closes the connection within a second."""
@@ -208,7 +209,7 @@ def test_what_the_clients_side_raises_ends_the_relay() -> None:
 
             with pytest.raises(KeyError):
                 await reply.relay(FunctionSink(sink.write, meter, sink.drain, sink.buffered))
-            await engine.connections[0].peer_left(1.0)
+            await engine.connections[0].peer_left()
 
     run_async(talk())
 

@@ -167,7 +167,7 @@ def test_fetch_gives_up_after_its_timeout(pieces: tuple[bytes, ...]) -> None:
         async with serving(raw(*pieces, then="hang")) as (engine, upstream):
             with pytest.raises(BrokenReply, match=r"within 0\.05 s"):
                 await upstream.fetch("GET", "/", limit_bytes=100, timeout_s=0.05)
-            await engine.connections[0].peer_left(1.0)
+            await engine.connections[0].peer_left()
 
     run_async(talk())
 

@@ -1,8 +1,12 @@
 import asyncio
 
+import pytest
+
 from pairproxy.cli.bench.direct import ask_directly
 from pairproxy.cli.bench.rig import NodeSpec, Rig, names
 from pairproxy.cli.bench.workloads import burst
+
+pytestmark = pytest.mark.timed
 
 
 def test_an_engine_asked_directly_takes_what_its_rates_say() -> None:

@@ -6,6 +6,8 @@ import pytest
 from pairproxy.cli.bench.rounds import Result, run_bench
 from tests.cli.bench.conftest import PLAN
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.mark.slow
 def test_every_policy_ran_the_same_requests(result: Result) -> None:
