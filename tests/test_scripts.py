@@ -13,7 +13,6 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 TOOLS = ["bash", "cksum", "dirname", "env", "mkdir", "mv", "rm", "sed", "sleep", "sort", "tail", "tr"]
-SECOND_START_S = 5.0  # promised; measured: a few hundredths
 
 
 @pytest.fixture
@@ -149,11 +148,12 @@ def test_a_failed_install_says_so_and_is_mended_by_the_next(project: Path, path:
 def test_the_second_start_finds_all_ready(project: Path, path: Path) -> None:
     """The first start installs, the second only looks, and a further extra is added to what is there."""
     add_python(path)
+    first_at = time.monotonic()
     assert prepare(project, path).returncode == 0
-    started = time.monotonic()
+    second_at = time.monotonic()
     again = prepare(project, path)
     assert (again.returncode, again.stderr) == (0, "")
-    assert time.monotonic() - started < SECOND_START_S
+    assert time.monotonic() - second_at < (second_at - first_at) / 3  # measured: a few hundredths of a second
     assert prepare(project, path, "demo").returncode == 0
     assert (
         subprocess.run([project / ".venv/bin/python", "-c", "import ollama, pairproxy.config"]).returncode

@@ -45,6 +45,7 @@ def test_every_check_names_facts_that_there_are() -> None:
     assert len({check.looks_at for check in CHECKS}) == len(CHECKS)
 
 
+@pytest.mark.timed
 def test_probes_run_together_and_one_that_hangs_or_fails_harms_nobody() -> None:
     """The patience is for all of them."""
     both, for_ever = threading.Barrier(2, timeout=5), threading.Event()

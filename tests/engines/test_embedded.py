@@ -45,8 +45,8 @@ def llama_of(engine: EmbeddedEngine) -> psutil.Process:
 
 
 async def report_once_it_answers(engine: EmbeddedEngine) -> EngineReport:
-    """Probe until it works again; fail after 20 s."""
-    async with asyncio.timeout(20):
+    """Probe until it works again; fail after a minute."""
+    async with asyncio.timeout(60):
         while True:
             try:
                 return await engine.probe()
@@ -79,7 +79,7 @@ def test_it_answers_openai_and_ollama_clients_alike() -> None:
             )
             assert replica.identity.startswith("sha256:b179c952")
 
-    run_async(scene(), timeout=30)
+    run_async(scene(), timeout=100)
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_each_slot_has_the_whole_window() -> None:
             body = {"prompt": "a b c d " * 130, "max_tokens": 1}
             assert (await post(engine, "/v1/completions", body))[0] == 400  # 520 tokens
 
-    run_async(scene(), timeout=30)
+    run_async(scene(), timeout=100)
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def test_a_text_longer_than_a_batch_can_be_embedded() -> None:
             status, body = await post(engine, "/v1/embeddings", {"input": "a " * 400})
             assert (status, json.loads(body)["usage"]["prompt_tokens"]) == (200, 401)
 
-    run_async(scene(), timeout=30)
+    run_async(scene(), timeout=100)
 
 
 @pytest.mark.parametrize("slots", [3, 65])
@@ -119,7 +119,7 @@ def test_any_number_of_slots_starts(slots: int) -> None:
         async with embedded_engine(cache, slots=slots, context_tokens=256) as engine:
             assert (await engine.probe()).slots == slots
 
-    run_async(scene(), timeout=30)
+    run_async(scene(), timeout=100)
 
 
 def test_an_abandoned_prompt_frees_the_engine_soon() -> None:
@@ -133,20 +133,19 @@ def test_an_abandoned_prompt_frees_the_engine_soon() -> None:
                 post(engine, "/v1/completions", {"prompt": LONG_PROMPT, "max_tokens": 1, "stream": True})
             )
             before = sum(llama.cpu_times()[:2])
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while sum(llama.cpu_times()[:2]) < before + 0.5:  # noqa: ASYNC110 - a process tells nobody
                     await asyncio.sleep(0.02)
             assert not task.done()
+            left = sum(llama.cpu_times()[:2])
             task.cancel()
-            left_at = time.monotonic()
             await engine.settled(0)
-            took = time.monotonic() - left_at
             used = sum(llama.cpu_times()[:2])
             await asyncio.sleep(0.5)  # what is to be shown: that it stays quiet
             assert sum(llama.cpu_times()[:2]) < used + 0.1
-            return took
+            return used - left
 
-    assert run_async(scene(), timeout=40) < 4.0  # 0.75 s were measured; here are others on the machine
+    assert run_async(scene(), timeout=100) < 5.0  # of the 20 s: one part of it is read to its end
 
 
 def test_settled_waits_while_it_computes() -> None:
@@ -160,13 +159,15 @@ def test_settled_waits_while_it_computes() -> None:
             task = asyncio.create_task(
                 post(engine, "/v1/completions", {"prompt": "Once", "max_tokens": 150, "ignore_eos": True})
             )
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while sum(llama.cpu_times()[:2]) < before + 0.1:  # noqa: ASYNC110 - a process tells nobody
                     await asyncio.sleep(0.02)
             await engine.settled(0)
-            assert task.done() or (await asyncio.wait((task,), timeout=0.5))[0]
+            used = sum(llama.cpu_times()[:2])
+            await task
+            assert sum(llama.cpu_times()[:2]) < used + 0.1
 
-    run_async(scene(), timeout=40)
+    run_async(scene(), timeout=100)
 
 
 @pytest.mark.slow
@@ -191,7 +192,7 @@ def test_a_crash_is_told_and_mended(caplog: pytest.LogCaptureFixture) -> None:
         async with embedded_engine(cache, context_tokens=512) as engine:
             first = llama_of(engine)
             first.send_signal(signal.SIGKILL)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while True:
                     try:
                         engine.address("/v1/models")
@@ -203,7 +204,7 @@ def test_a_crash_is_told_and_mended(caplog: pytest.LogCaptureFixture) -> None:
             for path in ("/v1/chat/completions", "/api/chat"):
                 assert (await post(engine, path, {**HELLO, **BRIEFLY}))[0] == 200
 
-    run_async(scene(), timeout=40)
+    run_async(scene(), timeout=100)
     assert "ended (exit status -9); starting it again in 0.5 s" in caplog.text
     assert "answers again" in caplog.text
 
@@ -221,7 +222,7 @@ def test_ctrl_c_in_the_terminal_is_the_daemons_to_answer() -> None:
             await engine.stop()
             return llama
 
-    assert not run_async(scene(), timeout=30).is_running()
+    assert not run_async(scene(), timeout=100).is_running()
 
 
 def test_no_prompt_is_printed_or_logged(
@@ -237,7 +238,7 @@ def test_no_prompt_is_printed_or_logged(
                 message = {"role": "user", "content": "xylophone"}
                 assert (await post(engine, path, {**HELLO, "messages": [message], **BRIEFLY}))[0] == 200
 
-    run_async(scene(), timeout=30)
+    run_async(scene(), timeout=100)
     assert capfd.readouterr() == ("", "")
     assert "xylophone" not in caplog.text
 
@@ -261,7 +262,7 @@ def test_web_pages_from_elsewhere_may_not_read_replies() -> None:
                 async with session.get(f"http://{host}:{port}{path}") as reply:
                     assert reply.status == 501
 
-    run_async(scene(), timeout=30)
+    run_async(scene(), timeout=100)
 
 
 def test_before_the_start_it_is_unreachable() -> None:

@@ -14,6 +14,8 @@ from tests.support.running import run_async
 from tests.support.scripted_engine import ScriptedEngine, serving
 from tests.support.well_known import free_ports
 
+pytestmark = pytest.mark.timed
+
 OLLAMA = ScriptedEngine({"/api/version": {"version": "0.33.0"}})
 LM_STUDIO = ScriptedEngine(
     {"/api/v0/models": {"data": [{"id": "m", "state": "loaded"}]}, "/v1/models": {"data": []}},

@@ -10,6 +10,8 @@ from tests.support.embedded import embedded_engine, model_cache
 from tests.support.running import run_async
 from tests.support.scripted_engine import ScriptedEngine, serving
 
+pytestmark = pytest.mark.timed
+
 META = {"n_vocab": 49152, "n_ctx_train": 8192, "n_embd": 576, "n_params": 134515008, "size": 96576768}
 REPLIES: dict[str, Any] = {
     "/props": {"total_slots": 4, "default_generation_settings": {"n_ctx": 4096}, "build_info": "b9000-abc"},

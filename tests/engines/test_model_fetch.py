@@ -82,7 +82,7 @@ def start_fetcher(cache: Path, source: ModelSource, **more: object) -> "subproce
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **more)  # type: ignore[call-overload]
 
 
-def wait_for(condition: Callable[[], bool], within_s: float = 10.0) -> None:
+def wait_for(condition: Callable[[], bool], within_s: float = 60.0) -> None:
     """Look until ``condition`` is true; fail if it takes longer than ``within_s``."""
     deadline = time.monotonic() + within_s
     while not condition():

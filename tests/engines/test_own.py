@@ -17,6 +17,8 @@ from tests.support.engine_scripts import json_reply, ollama
 from tests.support.fake_engine import FakeEngine, eventually
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 PACED = EngineSettings(kind="paced", slots=2, listen="", paced=PacedSettings(decode=500.0, load_s=0.1))
 
 

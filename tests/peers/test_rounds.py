@@ -8,6 +8,8 @@ from pairproxy.peers import rounds
 from pairproxy.peers.rounds import Rounds
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 FASTER = 20.0
 
 

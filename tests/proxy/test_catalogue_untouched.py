@@ -11,6 +11,8 @@ from tests.support.listings import BENS, MINE, get, nodes, reply, scene, tags
 from tests.support.raw_client import without_hop_by_hop
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 ODD = (
     reply(tags(MINE)),
     reply('{"models":[ {"name":"old:1"},{"name":"NEW:1"}, {"name":"library/mine:1"} ] }\n'),

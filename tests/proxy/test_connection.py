@@ -17,6 +17,8 @@ from tests.support.open_ports import echo, hello, open_port
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 TAGS = "GET /api/tags HTTP/1.1"
 
 
@@ -28,7 +30,7 @@ def test_a_second_request_may_be_the_one_that_ends_a_side() -> None:
             assert (await client.ask(request(TAGS, None))).status == 200
             client.writer.write(request(TAGS, None))
             client.half_close()
-            assert (await client.reply()).status == 200
+            assert (await client.final()).status == 200
             assert await client.end() == b""
 
     run_async(main())

@@ -64,7 +64,7 @@ def test_a_client_that_ends_its_side_gets_all_of_its_answer(side: str, path: str
             async with failing(side, script) as (node, _, _other), await RawClient.open(node.port) as client:
                 await client.send(request(f"POST {path} HTTP/1.1", body_of(path)))
                 client.half_close()
-                reply = await client.reply()
+                reply = await client.final()
                 assert (reply.is_whole, reply.body) == (True, WHOLE[path])
 
     run_async(main())

@@ -14,6 +14,8 @@ from tests.support.fake_engine import FakeEngine, Script, eventually
 from tests.support.node import ENGINE, MODEL, Node
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 
 def measured(node: Node, rate: float) -> None:
     """Let a node know how fast it is, in tokens/s."""

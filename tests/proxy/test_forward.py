@@ -18,6 +18,8 @@ from tests.support.node import Node, Settling, identity
 from tests.support.raw_client import RawClient, RawReply, request
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 HERE = scripts.ollama_chat([{"from": "here"}, {"done": True}])
 THERE = scripts.ollama_chat([{"from": "there"}, {"done": True}])
 BUSY = scripts.json_reply({"error": "busy"}, 503)

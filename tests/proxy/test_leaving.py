@@ -14,6 +14,8 @@ from tests.support.node import Node, Settling
 from tests.support.raw_client import RawClient, request
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 SILENT = scripts.raw(then="hang")
 TWO_CHUNKS = scripts.raw(
     scripts.chunked_head(), scripts.chunk(b'{"n":1}\n'), scripts.chunk(b'{"n":2}\n'), then="hang"

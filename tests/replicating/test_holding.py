@@ -12,6 +12,8 @@ from tests.support.node import identity
 from tests.support.ollama_store import OllamaStore
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 PART = "/pairproxy/models/part"
 HEADERS = ((b"Host", b"pairproxy"),)
 

@@ -30,8 +30,8 @@ from pairproxy.cli.demo.cluster import node_environment, pair, up_command
 
 Answer = TypeVar("Answer")
 
-READY_S = 30.0  # start, load the model, measure it, find each other: 2 to 4 s on an idle machine
-STOP_S = 15.0  # goodbyes take a second and a half
+READY_S = 60.0  # start, load the model, measure it, find each other: 2 to 4 s on an idle machine
+STOP_S = 20.0  # goodbyes take a second and a half
 FAULTS = ("Traceback", "never retrieved", "never awaited", " ERROR ", "Fatal Python error")
 """What no log of a daemon may hold."""
 

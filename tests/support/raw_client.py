@@ -133,6 +133,12 @@ class RawClient:
                     reply.chunks.append(error.partial)
         return reply
 
+    async def final(self) -> RawReply:
+        """Read a whole reply; interim ones, which come where it takes long, are skipped."""
+        while (reply := await self.reply()).status == 100:
+            pass
+        return reply
+
     async def chunk(self, reply: RawReply) -> bytes:
         """Read one chunk of a chunked body; b"" is the last one."""
         line = await self.reader.readuntil(b"\r\n")

@@ -13,7 +13,7 @@ WIND_DOWN_S = 10.0  # what closes ends its own tasks within a few turns of the l
 
 def run_async(
     coro: Coroutine[Any, Any, Result],
-    timeout: float = 40.0,
+    timeout: float = 60.0,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> Result:
     """Run ``coro`` on a loop of its own and return its result.

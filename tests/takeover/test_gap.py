@@ -1,8 +1,12 @@
 import socket
 import time
 
+import pytest
+
 from pairproxy.takeover.gap import Gap
 from tests.support.stand_in_machine import free_port
+
+pytestmark = pytest.mark.timed
 
 
 def test_a_port_that_is_always_there_has_no_gap() -> None:

@@ -18,6 +18,8 @@ from tests.support.fake_engine import FakeEngine, eventually
 from tests.support.relaying import GET, LIMITS, Sink, post, serving
 from tests.support.running import run_async
 
+pytestmark = pytest.mark.timed
+
 OK = json_bytes({"ok": 1})
 
 
