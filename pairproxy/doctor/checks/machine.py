@@ -47,7 +47,7 @@ def is_optimised(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "not-compiled",
             "note",
-            "pairproxy is installed without its compiled modules: each request costs twice as much.",
+            "pairproxy is installed without its compiled modules: a request costs the daemon twice as much.",
             _COMPILED,
         )
     if facts.machine.python_build == "not optimised":

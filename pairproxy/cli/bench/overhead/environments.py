@@ -43,6 +43,7 @@ async def _install(directory: Path, pins: Path) -> None:
     python = str(directory / "bin" / "python")
     options = ("--disable-pip-version-check", "--only-binary", ":all:", "--no-deps", "-r", str(pins))
     await _run(python, "-m", "pip", "install", "--quiet", *options)
+    await _run(python, "-m", "pip", "check")  # pins of one Python may lack what another needs
 
 
 async def _run(*command: str) -> None:

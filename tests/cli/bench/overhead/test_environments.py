@@ -44,3 +44,12 @@ def test_what_cannot_be_installed_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "broken.txt").write_text("no version at all ==\n")
     with pytest.raises(CannotInstall, match=r"(?i)invalid requirement"):
         asyncio.run(environment("broken", tmp_path))
+
+
+@pytest.mark.slow
+def test_pins_that_lack_something_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of LiteLLM did on Python 3.11.2: it was installed, and did not start."""
+    monkeypatch.setattr(environments, "PINNED", tmp_path)
+    (tmp_path / "half.txt").write_text("aiosignal==1.4.0\n")
+    with pytest.raises(CannotInstall, match="requires frozenlist, which is not installed"):
+        asyncio.run(environment("half", tmp_path))
