@@ -34,6 +34,8 @@ class Ended:
         """``holds`` tells whether any node has a model by this name."""
         self._holds = holds
         self._held: dict[ModelName, float] = {}  # a name that a node has -> until when that need not be asked
+        self._last = ModelName("")  # the one that was asked for last, and the same of it
+        self._last_until = float("-inf")
         self._followers: list[Follower] = []
 
     def follow(self, follower: Follower) -> None:
@@ -42,7 +44,9 @@ class Ended:
 
     def hear(self, record: RequestRecord) -> None:
         """A request ended."""
-        told = record if self._is_held(record.model, record.ended_at) else _without_name(record)
+        model, at = record.model, record.ended_at
+        is_held = (model == self._last and at < self._last_until) or self._is_held(model, at)
+        told = record if is_held else _without_name(record)
         for follower in self._followers:
             try:
                 follower(told)
@@ -50,13 +54,14 @@ class Ended:
                 _log.error("what follows the requests failed: %s", type(error).__name__)
 
     def _is_held(self, model: ModelName, at: float) -> bool:
-        if at < self._held.get(model, at):
-            return True
-        if not self._holds(model):
-            return False
-        if len(self._held) >= MOST_HELD:
-            self._held.clear()
-        self._held[model] = at + HELD_S
+        until = self._held.get(model, at)
+        if at >= until:
+            if not self._holds(model):
+                return False
+            if len(self._held) >= MOST_HELD:
+                self._held.clear()
+            self._held[model] = until = at + HELD_S
+        self._last, self._last_until = model, until
         return True
 
 

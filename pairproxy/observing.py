@@ -90,7 +90,8 @@ class Observing:
         self._metrics: Metrics | None = None
         self._ended.follow(self._totals.hear)
         self._ended.follow(RequestLog(self._view.name_of).hear)
-        self._ended.follow(self._tracing.hear)
+        if self._tracing.is_on:
+            self._ended.follow(self._tracing.hear)
         self._history = self._kept_by(settings)
         self._ended.follow(self._history.ended)
         dispatcher.listen(self._history.heard, *changes.KINDS)

@@ -5,11 +5,10 @@ also when the ledger has let go of what joined them; a run whose requests are no
 being counted.
 """
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple
 
 import msgspec
 
@@ -22,19 +21,12 @@ from pairproxy.core.accounting.services import seen_slots
 from pairproxy.core.accounting.works import Places, able, slots_of
 from pairproxy.core.models import NodeId, RequestId
 from pairproxy.core.whatif.recording import Recording
+from pairproxy.history.marks import LIMIT_MARKS, Mark, Marks
 
-LIMIT_MARKS = 6_144  # requests, of which the ledger holds 4,096; about 280 bytes each
 QUIET_S = (
     10.0  # since a run grew: twice the pause after which another one begins, so it has most likely ended
 )
 LONGEST_S = 300.0  # a run that never pauses is reported as often: what a crash would lose of it
-
-
-class Mark(NamedTuple):
-    """The number of a request within this life of the daemon, and when it ended by the wall clock."""
-
-    number: int
-    ended_unix: float
 
 
 @dataclass(slots=True)
@@ -137,21 +129,15 @@ class Settled:
 
 
 class RunBook:
-    """All runs of which memory holds something. note() each request that ended, then settle()."""
+    """All runs of which memory holds something. Note each request that ended in ``marks``, then settle()."""
 
     def __init__(self, known: Mapping[int, int] | None = None) -> None:
         """``known``: requests whose run was found in an earlier life (number -> run)."""
         self.runs: dict[int, KeptRun] = {}
         self._known = dict(known or {})
         self._by_id: dict[str, KeptRun] = {}
-        self._marks: OrderedDict[RequestId, Mark] = OrderedDict()
+        self.marks = Marks()
         self._run_of: dict[int, int] = {}  # number of a request -> number of its run
-
-    def note(self, request: RequestId, mark: Mark) -> None:
-        """A request ended."""
-        self._marks[request] = mark
-        if len(self._marks) > LIMIT_MARKS:
-            self._marks.popitem(last=False)
 
     def settle(self, records: Sequence[RequestRecord], places: Places, at: float) -> Settled:
         """Group ``records``, all that the ledger holds, ``at`` this moment; ``places`` could serve them.
@@ -163,7 +149,7 @@ class RunBook:
         merged: dict[int, int] = {}
         parts: dict[int, list[Run]] = {}
         for run in group_runs(records):
-            marked = [(mark, one) for one in run.records if (mark := self._marks.get(one.id)) is not None]
+            marked = [(mark, one) for one in run.records if (mark := self.marks.of(one.id)) is not None]
             if not marked:
                 continue
             found = {self._run_of.get(mark.number, self._known.get(mark.number)) for mark, _ in marked}
@@ -193,7 +179,7 @@ class RunBook:
 
     def id_of(self, request: RequestId) -> str | None:
         """The id of the run that a request is of, if that began before what memory holds; else None."""
-        mark = self._marks.get(request)
+        mark = self.marks.of(request)
         kept = None if mark is None else self.runs.get(self._run_of.get(mark.number, 0))
         if kept is None or (kept.run.records[0].id == request and len(kept.run.records) == kept.requests):
             return None

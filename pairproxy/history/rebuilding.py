@@ -11,7 +11,8 @@ import msgspec
 from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.report import RunReport, report_run
 from pairproxy.core.accounting.runs import Run
-from pairproxy.history.keeping import LIMIT_MARKS, Mark, RunBook, Settled, told_by
+from pairproxy.history.keeping import RunBook, Settled, told_by
+from pairproxy.history.marks import LIMIT_MARKS, Mark
 from pairproxy.history.rows import COLUMNS, record_of, summary_of
 from pairproxy.history.schema import transaction
 
@@ -83,7 +84,7 @@ def _grouped(connection: sqlite3.Connection, life: int) -> Settled:
     read = list(_records(rows))
     book = RunBook({row[0]: row[-1] for row, _ in read if isinstance(row[-1], int)})
     for row, record in read:
-        book.note(record.id, Mark(row[0], row[COLUMNS.index("ended_unix")]))
+        book.marks.note(record.id, Mark(row[0], row[COLUMNS.index("ended_unix")]))
     return book.settle([record for _, record in read], {}, 0.0)
 
 

@@ -70,14 +70,15 @@ def row_of(number: int, life: int, ended_unix: float, record: RequestRecord) -> 
         number, life, _text(record.id), _text(record.model), str(record.dialect), _text(record.path),
         _text(record.client), None if run is None else _text(run), _text(record.chain),
         record.origin, record.arrived_at, record.ended_at, ended_unix, str(record.outcome),
-        _whole(record.prompt_tokens), _whole(record.max_output_tokens), record.is_streaming,
+        _whole(record.prompt_tokens), _whole(record.max_output_tokens), int(record.is_streaming),
         _text(record.error), _encode(told).decode(), _encode(attempts).decode(),
     )  # fmt: skip
 
 
 def _attempt_row(attempt: AttemptRecord) -> tuple[Any, ...]:
+    place = attempt.place
     return (
-        attempt.number, *attempt.place, _text(attempt.reason), attempt.predicted_finish_s,
+        attempt.number, place.node, place.engine, _text(attempt.reason), attempt.predicted_finish_s,
         attempt.dispatched_at, attempt.first_byte_at, attempt.ended_at, attempt.end, attempt.delivered_tokens,
     )  # fmt: skip
 
@@ -134,14 +135,14 @@ def decision_row(decision: Decision) -> str:
     """A decision with all its candidates and their prices, as JSON without names: there are many of them."""
     candidates = [
         (
-            *one.place, one.wait_s, one.load_s, one.prefill_s, one.decode_s, one.in_flight, one.slots,
-            one.margin_s, one.alone_s, one.read_s, _whole(one.cached_tokens), one.affinity_s, one.delay_s,
-            one.chain_s, one.called,
+            one.place.node, one.place.engine, one.wait_s, one.load_s, one.prefill_s, one.decode_s,
+            one.in_flight, one.slots, one.margin_s, one.alone_s, one.read_s, _whole(one.cached_tokens),
+            one.affinity_s, one.delay_s, one.chain_s, one.called,
         )
         for one in decision.candidates
     ]  # fmt: skip
     place, reason = decision.place, _text(decision.reason)
-    return _encode((*place, decision.policy, reason, decision.called, candidates)).decode()
+    return _encode((place.node, place.engine, decision.policy, reason, decision.called, candidates)).decode()
 
 
 def decision_of(row: str) -> Decision:

@@ -5,18 +5,18 @@ import sqlite3
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from pairproxy import __version__
-from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.errors import StoreError
 from pairproxy.core.models import NodeId
 from pairproxy.history import schema
 from pairproxy.history.changes import NodeChange
 from pairproxy.history.keeping import KeptRun
+from pairproxy.history.marks import Ended
 from pairproxy.history.rows import COLUMNS, decision_row, lenient, row_of
 from pairproxy.history.trimming import LOG_BYTES, RESERVE_BYTES, Trimming, files_of
 from pairproxy.security.private_files import claim_private
@@ -25,9 +25,14 @@ FILE = "history.db"
 BUSY_S = 2.0  # for another program that has the file locked; then the batch waits for the next try
 BROKEN = ".broken"  # what is added to the name of a file that is moved aside; the last one is kept
 
+TOGETHER = 32  # requests in one statement: between two the loop goes on, and SQLite takes 999 values at least
+
 _encode = msgspec.json.Encoder().encode
 _VALUES = ", ".join("?" * len(COLUMNS))
 _INSERT = f"INSERT OR IGNORE INTO requests ({', '.join(COLUMNS)}) VALUES ({_VALUES})"  # noqa: S608 ours
+_DECIDED = "INSERT OR REPLACE INTO decisions VALUES (?, ?, ?)"
+_INSERT_TOGETHER = f"{_INSERT}{f', ({_VALUES})' * (TOGETHER - 1)}"
+_DECIDED_TOGETHER = f"{_DECIDED}{', (?, ?, ?)' * (TOGETHER - 1)}"
 _RUN = (
     "run", "name", "started_s", "started_unix", "ended_unix", "summary", "report", "recording", "names",
 )  # fmt: skip
@@ -43,14 +48,6 @@ class Newer(StoreError):
 
 class Broken(StoreError):
     """What is in the file is no database of ours any more."""
-
-
-class Ended(NamedTuple):
-    """A request that ended. ``number`` counts within this life of the daemon, from 1."""
-
-    number: int
-    ended_unix: float
-    record: RequestRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,20 +115,9 @@ class Store:
 
     def _write(self, connection: sqlite3.Connection, batch: Batch) -> int:
         life, first = self._life or 0, self._first
-        rows, decisions, lost = [], [], 0
-        for number, ended_unix, record in batch.ended:
-            try:
-                rows.append(row_of(first + number, life, ended_unix, record))
-            except (TypeError, ValueError, OverflowError):  # what no row can hold must not stop the others
-                lost += 1
-                continue
-            decisions += [
-                (first + number, attempt.number, decision_row(attempt.decision))
-                for attempt in record.attempts
-                if attempt.decision is not None
-            ]
-        connection.executemany(_INSERT, rows)
-        connection.executemany("INSERT OR REPLACE INTO decisions VALUES (?, ?, ?)", decisions)
+        lost = 0
+        for at in range(0, len(batch.ended), TOGETHER):
+            lost += self._write_ended(connection, batch.ended[at : at + TOGETHER])
         for gone, run in batch.merged.items():
             connection.execute("UPDATE requests SET in_run = ? WHERE in_run = ?", (first + run, first + gone))
             connection.execute("DELETE FROM runs WHERE number = ?", (first + gone,))
@@ -145,6 +131,31 @@ class Store:
         for change in batch.changes:
             self._write_change(connection, change)
         return lost
+
+    def _write_ended(self, connection: sqlite3.Connection, ended: Sequence[Ended]) -> int:
+        """Write a few requests that ended; returns how many could not be put into a row."""
+        rows, decisions = [], []
+        life, first = self._life or 0, self._first
+        for one in ended:
+            number = first + one.number
+            try:
+                rows.append(row_of(number, life, one.ended_unix, one.record))
+            except (TypeError, ValueError, OverflowError):  # what no row can hold must not stop the others
+                continue
+            decisions += [
+                (number, attempt.number, decision_row(attempt.decision))
+                for attempt in one.record.attempts
+                if attempt.decision is not None
+            ]
+        if len(rows) == TOGETHER:
+            connection.execute(_INSERT_TOGETHER, [*chain.from_iterable(rows)])
+        else:
+            connection.executemany(_INSERT, rows)
+        if len(decisions) == TOGETHER:
+            connection.execute(_DECIDED_TOGETHER, [*chain.from_iterable(decisions)])
+        else:
+            connection.executemany(_DECIDED, decisions)
+        return len(ended) - len(rows)
 
     def _write_change(self, connection: sqlite3.Connection, change: NodeChange) -> None:
         what = change.what

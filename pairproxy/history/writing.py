@@ -23,8 +23,8 @@ from pairproxy.core.models import NodeId, RequestId
 from pairproxy.core.whatif.recording import Recording
 from pairproxy.history import faults
 from pairproxy.history.changes import ABOUT_NODES, Changes, NodeChange
-from pairproxy.history.keeping import KeptRun, Mark, RunBook, Settled
-from pairproxy.history.pending import BATCH, Pending
+from pairproxy.history.keeping import KeptRun, RunBook, Settled
+from pairproxy.history.pending import BATCH, Noting, Pending
 from pairproxy.history.reading import Past, StoredRun
 from pairproxy.history.rebuilding import rebuild, reckon
 from pairproxy.history.store import FILE, Broken, Newer, Store
@@ -73,10 +73,8 @@ class History:
         self.book = RunBook()
         self._changes = Changes(node)
         self._node = node
-        self._sequence = 0
         self._pending = Pending(self.book)
         self._found: deque[Settled] = deque()
-        self._is_unsettled = False
         self._grouping = ThreadPoolExecutor(1, "history runs")  # one each: a slow disk holds up no question
         self._disk = ThreadPoolExecutor(1, "history disk")
         self._settled_at = self._trimmed_at = self._next_report_at = float("-inf")
@@ -84,26 +82,22 @@ class History:
         self._wanted = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
         self._is_newer = self._is_removed = False  # the file
+        self._noting = Noting(self._pending, self.book, self._wall, self._wanted.set)
+        self.ended = self._noting.hear  # of each request: one call less
+        self._see_whether_off()
 
     @property
     def _is_off(self) -> bool:
         """Whether nothing is written."""
-        return self._is_newer or self._settings.keep_days == 0
+        return self._noting.is_off
+
+    def _see_whether_off(self) -> None:
+        self._noting.is_off = self._is_newer or self._settings.keep_days == 0
 
     def follow_settings(self, settings: HistorySettings) -> None:
         """Go by these from now on; no days: nothing is kept, and what was there is removed."""
         self._settings, self._trimmed_at = settings, float("-inf")
-        self._wanted.set()
-
-    def ended(self, record: RequestRecord) -> None:
-        """A request ended. Costs microseconds; the rest is a thread's."""
-        self._sequence += 1
-        ended_unix = self._wall()
-        if record.origin is None:
-            self.book.note(record.id, Mark(self._sequence, ended_unix))
-            self._is_unsettled = True
-        if not self._is_off:
-            self._pending.add(self._sequence, ended_unix, record)
+        self._see_whether_off()
         self._wanted.set()
 
     def heard(self, event: Event, _: Sequence[Command]) -> None:
@@ -150,8 +144,8 @@ class History:
     async def settle(self) -> None:
         """Find the run of each request that ended."""
         async with self._one_at_a_time:
-            if self._is_unsettled:
-                self._is_unsettled, self._settled_at = False, self._now()
+            if self._noting.is_unsettled:
+                self._noting.is_unsettled, self._settled_at = False, self._now()
                 await self._in(self._grouping, self._group, self._records(), self._places(), self._settled_at)
             while self._found:
                 self._pending.settle(self._found.popleft())
@@ -188,7 +182,7 @@ class History:
             return
         due_in = None if self._is_off else self.book.due_in(self._now())
         waits = [] if due_in is None else [max(due_in, self._next_report_at - self._now())]
-        if self._is_unsettled:
+        if self._noting.is_unsettled:
             waits.append(self._settled_at + SETTLE_S - self._now())
         soonest = min(waits, default=None)
         with contextlib.suppress(TimeoutError):
@@ -232,6 +226,7 @@ class History:
         told = faults.sentence(error, self.path)
         if isinstance(error, Newer):
             self._is_newer = True
+            self._see_whether_off()
             self._pending.clear()
         elif isinstance(error, Broken) or faults.is_broken(error):
             try:

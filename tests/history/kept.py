@@ -9,9 +9,10 @@ from pairproxy.core.accounting.records import RequestRecord
 from pairproxy.core.accounting.report import RunReport, report_run
 from pairproxy.core.accounting.runs import Run
 from pairproxy.core.whatif.recording import Recording, record
-from pairproxy.history.keeping import Mark, RunBook
+from pairproxy.history.keeping import RunBook
+from pairproxy.history.marks import Ended, Mark
 from pairproxy.history.reading import Past
-from pairproxy.history.store import FILE, Batch, Ended, Store
+from pairproxy.history.store import FILE, Batch, Store
 from pairproxy.history.writing import History
 from tests.core.accounting.conversation import A, B, served
 
@@ -68,7 +69,7 @@ def grouped(records: list[RequestRecord], at: float = 0.0) -> Batch:
     book = RunBook()
     ended = [Ended(number, EPOCH + one.ended_at, one) for number, one in enumerate(records, 1)]
     for one in ended:
-        book.note(one.record.id, Mark(one.number, one.ended_unix))
+        book.marks.note(one.record.id, Mark(one.number, one.ended_unix))
     found = book.settle(records, {}, at)
     return Batch(ended, found.joined, found.merged, found.grown, (), NAMES)
 

@@ -8,7 +8,8 @@ from pairproxy.core.accounting.report import report_run
 from pairproxy.core.accounting.runs import Run, group_runs
 from pairproxy.core.accounting.works import Places
 from pairproxy.core.models import ModelName, Outcome, Place, Rates, RequestId
-from pairproxy.history.keeping import LONGEST_S, QUIET_S, Mark, RunBook, Settled
+from pairproxy.history.keeping import LONGEST_S, QUIET_S, RunBook, Settled
+from pairproxy.history.marks import Mark
 from tests.core.accounting.conversation import ENGINE, A, B, served
 
 RATES = {ModelName("m"): Rates(1000.0, 100.0, 0.1)}
@@ -28,7 +29,7 @@ class Book:
         for one in records:
             self.number += 1
             self.records.append(one)
-            self.book.note(one.id, Mark(self.number, 1000.0 + one.ended_at))
+            self.book.marks.note(one.id, Mark(self.number, 1000.0 + one.ended_at))
 
     def settle(self, at: float = 0.0) -> Settled:
         """Group them."""

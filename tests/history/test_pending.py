@@ -1,5 +1,6 @@
 from pairproxy.history.changes import NodeChange
-from pairproxy.history.keeping import Mark, RunBook
+from pairproxy.history.keeping import RunBook
+from pairproxy.history.marks import Mark
 from pairproxy.history.pending import BATCH, LIMIT_CHANGES, LIMIT_PENDING, Pending
 from tests.core.accounting.conversation import B, served
 from tests.history.kept import NAMES, job
@@ -13,7 +14,7 @@ class Waiting:
         self.pending = Pending(self.book)
         self.records = job(count)
         for number, one in enumerate(self.records, 1):
-            self.book.note(one.id, Mark(number, one.ended_at))
+            self.book.marks.note(one.id, Mark(number, one.ended_at))
             self.pending.add(number, one.ended_at, one)
         self.pending.settle(self.book.settle(self.records, {}, 0.0))
 
@@ -55,7 +56,7 @@ def test_what_comes_while_a_batch_is_written_waits_for_the_next() -> None:
     batch = waiting.pending.take(NAMES)
     assert batch is not None
     late = served("job9", 0.5, 0.5, 9.0, run="job")
-    waiting.book.note(late.id, Mark(3, 9.0))
+    waiting.book.marks.note(late.id, Mark(3, 9.0))
     waiting.pending.add(3, 9.0, late)
     waiting.pending.change([NodeChange(1.0, B, "up")])
     waiting.pending.settle(waiting.book.settle([*waiting.records, late], {}, 9.0))

@@ -1,8 +1,9 @@
 from pathlib import Path
 
+from pairproxy.history.marks import Ended
 from pairproxy.history.reading import Past
 from pairproxy.history.rebuilding import NO_SPEEDS, rebuild, reckon
-from pairproxy.history.store import FILE, Batch, Ended, Store
+from pairproxy.history.store import FILE, Batch, Store
 from tests.core.accounting.conversation import A, B, served
 from tests.history.kept import EPOCH, grouped, written
 

@@ -11,8 +11,9 @@ from pairproxy.core.errors import StoreError
 from pairproxy.core.models import NodeId
 from pairproxy.history import schema
 from pairproxy.history.changes import NodeChange
+from pairproxy.history.marks import Ended
 from pairproxy.history.reading import Past
-from pairproxy.history.store import FILE, Batch, Broken, Ended, Newer, Store
+from pairproxy.history.store import FILE, Batch, Broken, Newer, Store
 from pairproxy.history.trimming import LOG_BYTES, RESERVE_BYTES, files_of
 from tests.core.accounting.conversation import A, B, dispatch, served
 from tests.history.kept import EPOCH, NAMES, grouped

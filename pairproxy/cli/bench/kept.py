@@ -24,7 +24,8 @@ from pairproxy.core.models import (
     RequestId,
     Usage,
 )
-from pairproxy.history.store import FILE, Batch, Ended, Store
+from pairproxy.history.marks import Ended
+from pairproxy.history.store import FILE, Batch, Store
 from pairproxy.history.trimming import size_of
 from pairproxy.history.writing import History
 

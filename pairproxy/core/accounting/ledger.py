@@ -38,6 +38,7 @@ LIMIT_OPEN: Final = 4096  # far above a full queue (256) and all slots of a clus
 LIMIT_DECISIONS: Final = 512  # requests, the last ones; a decision among ten places is about 3 kB
 LIMIT_BLOCKS: Final = 262_144  # of prompts' hashes, about 40 bytes each: the last 17 million tokens
 GUESTS_PART: Final = 4  # a fourth of each in addition for peers' requests, which must not push out our own
+_WORDS: Final = {one: one.value for one in Outcome}  # an enumeration's own ``value`` takes six times as long
 
 
 class Ledger:
@@ -72,9 +73,10 @@ class Ledger:
     @property
     def records(self) -> tuple[RequestRecord, ...]:
         """Requests that ended, the earliest end first."""
-        if not self._guests.records:
-            return tuple(self._own.records.values())
-        both = self._own.records | self._guests.records
+        own, guests = self._own, self._guests
+        if not guests.outcomes:
+            return tuple(own.records)
+        both = dict(zip(own.numbers + guests.numbers, own.records + guests.records, strict=True))
         return tuple([both[number] for number in sorted(both)])
 
     @property
@@ -85,7 +87,8 @@ class Ledger:
     @property
     def outcomes(self) -> dict[str, int]:
         """How many of the records ended so."""
-        return {how.value: count for how, count in (self._own.outcomes + self._guests.outcomes).items()}
+        both = Counter(self._own.outcomes) + Counter(self._guests.outcomes)
+        return {how.value: count for how, count in both.items()}
 
     @property
     def open_requests(self) -> int:
@@ -161,7 +164,7 @@ class Ledger:
                 opened.end_attempt(number, event.at, Outcome.CANCELLED.value)
         if event.is_whole:
             opened.running[event.attempt.number].first_byte_at = event.at
-        opened.end_attempt(event.attempt.number, event.at, event.outcome.value)
+        opened.end_attempt(event.attempt.number, event.at, _WORDS[event.outcome])
         self._close(event.attempt.request, event.at, event.outcome, event.usage)
 
     def _close(
@@ -178,7 +181,7 @@ class Ledger:
         for number in list(opened.running):
             opened.end_attempt(number, at, outcome.value)
         said = "" if error is None else f"{type(error).__name__}: {error.sentence}"
-        self._keep(opened.close(at, outcome, usage or Usage(), said))
+        self._keep(opened.close(at, outcome, Usage() if usage is None else usage, said))
 
     def _keep(self, record: RequestRecord) -> None:
         shelf = self._own if record.origin is None else self._guests
@@ -189,49 +192,65 @@ class Ledger:
 
 
 class _Shelf:
-    """Records by the order in which they ended; what is too much of the older ones is let go."""
+    """The last records, a ring: the next one takes the place of the one that ended first."""
 
     def __init__(self, limit_records: int, limit_decisions: int, limit_blocks: int) -> None:
-        self.records: dict[int, RequestRecord] = {}
-        self._kept: deque[int] = deque()  # their numbers, the oldest first: a dict looks for its first
-        self._limits = limit_records, limit_decisions, limit_blocks
-        self._decided: deque[int] = deque()  # the records that still have their decisions
-        self._prefixed: deque[int] = deque()  # those that still have their prefix
+        self.outcomes: dict[Outcome, int] = {}
+        self._limit = max(limit_records, 1)
+        self._limit_decisions = limit_decisions
+        self._limit_blocks = limit_blocks
+        self._records: list[RequestRecord] = []
+        self._numbers: list[int] = []  # theirs, among all that ended
+        self._next = 0  # where the next one goes
+        self._prefixed: deque[int] = deque()  # where those are that still have their prefix, the oldest first
         self._blocks = 0
-        self.outcomes: Counter[Outcome] = Counter()
+
+    @property
+    def records(self) -> list[RequestRecord]:
+        """All of them, the earliest end first."""
+        return self._records[self._next :] + self._records[: self._next]
+
+    @property
+    def numbers(self) -> list[int]:
+        """How many ended before each of them."""
+        return self._numbers[self._next :] + self._numbers[: self._next]
 
     def put(self, number: int, record: RequestRecord) -> None:
         """Put down the next record."""
-        limit_records, limit_decisions, limit_blocks = self._limits
-        self.records[number] = record
-        self._kept.append(number)
-        self.outcomes[record.outcome] += 1
-        if len(self._kept) > limit_records:
-            self._let_go(self._kept.popleft())
-        self._decided.append(number)
-        if len(self._decided) > limit_decisions:
-            self._strip_decisions(self._decided.popleft())
+        at, outcome = self._next, record.outcome
+        self._next = at + 1 if at + 1 < self._limit else 0
+        if at == len(self._records):
+            self._records.append(record)
+            self._numbers.append(number)
+        else:
+            self._let_go(self._records[at])
+            self._records[at] = record
+            self._numbers[at] = number
+        self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+        if self._limit_decisions < self._limit:
+            self._strip_decisions(at - self._limit_decisions)
         if record.prefix:
-            self._prefixed.append(number)
+            self._prefixed.append(at)
             self._blocks += len(record.prefix)
-            while self._blocks > limit_blocks:
+            while self._blocks > self._limit_blocks:
                 self._strip_prefix(self._prefixed.popleft())
 
-    def _let_go(self, number: int) -> None:
-        record = self.records.pop(number)
+    def _let_go(self, record: RequestRecord) -> None:
         self.outcomes[record.outcome] -= 1
         if record.prefix:
             self._blocks -= len(record.prefix)
             self._prefixed.popleft()  # the oldest of those that have one
 
-    def _strip_decisions(self, number: int) -> None:
-        if (record := self.records.get(number)) is not None:
-            self.records[number] = record.without_decisions()
+    def _strip_decisions(self, at: int) -> None:
+        if at < 0:
+            at += self._limit  # where nothing is yet until the ring is full
+        if at < len(self._records):
+            self._records[at] = self._records[at].without_decisions()
 
-    def _strip_prefix(self, number: int) -> None:
-        record = self.records[number]
+    def _strip_prefix(self, at: int) -> None:
+        record = self._records[at]
         self._blocks -= len(record.prefix)
-        self.records[number] = replace(record, prefix=())
+        self._records[at] = replace(record, prefix=())
 
 
 def _outcome_of(error: PairproxyError) -> Outcome:

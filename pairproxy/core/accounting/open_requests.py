@@ -28,7 +28,7 @@ class OpenAttempt:
         """Make the record of it."""
         decision, predicted_finish_s = self.decision, None
         for candidate in decision.candidates:
-            if candidate.place == decision.place:
+            if candidate.place is decision.place or candidate.place == decision.place:
                 predicted_finish_s = candidate.finish_s
                 break
         return AttemptRecord(

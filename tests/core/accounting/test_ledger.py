@@ -226,6 +226,21 @@ def test_the_last_ones_say_how_their_places_were_chosen() -> None:
     assert [record.prefix for record in records] == [(), (), (), (1, 2, 6)]
 
 
+def test_what_is_kept_is_the_last_however_many_there_were() -> None:
+    """Of each kind as many as there is room for, also after many times as many records."""
+    told = Told(limit_records=5, limit_decisions=2, limit_blocks=6)
+    for time in range(23):
+        prefix = tuple(range(time % 3))
+        told.arrived(time, asked(f"r{time}", prefix=prefix), dispatch(f"r{time}", A))
+        told.finished(time + 0.5, f"r{time}", outcome=Outcome.DONE if time % 2 else Outcome.ERROR)
+        records = told.ledger.records
+        assert [record.id for record in records] == [f"r{one}" for one in range(max(time - 4, 0), time + 1)]
+        decided = [record.attempts[0].decision is not None for record in records]
+        assert decided == [one < 2 for one in reversed(range(len(records)))]
+        assert [len(record.prefix) for record in records] == [int(record.id[1:]) % 3 for record in records]
+        assert sum(told.ledger.outcomes.values()) == len(records)
+
+
 def test_a_prompt_that_is_too_long_for_all_of_it_is_not_kept() -> None:
     """One that has more blocks than may be kept leaves none, and what comes after it is kept again."""
     told = Told(limit_blocks=3)
