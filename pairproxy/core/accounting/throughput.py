@@ -35,12 +35,17 @@ WrittenOf = Callable[[AttemptId], Callable[[], int] | None]
 
 
 class _Writing:
-    """An attempt: how much of its reply is counted, up to when."""
+    """An attempt: how much of its reply is counted, up to when. ``following``: a later one of its request."""
 
-    __slots__ = ("counted_tokens", "counted_until", "dispatched_at", "first_byte_at", "node", "written")
+    __slots__ = (
+        "counted_tokens", "counted_until", "dispatched_at", "first_byte_at", "following", "node", "number",
+        "written",
+    )  # fmt: skip
 
-    def __init__(self, node: NodeId, dispatched_at: float) -> None:
+    def __init__(self, number: int, node: NodeId, dispatched_at: float) -> None:
+        self.number = number
         self.node = node
+        self.following: _Writing | None = None  # few requests have one: a table for each took longer
         self.dispatched_at = dispatched_at
         self.first_byte_at: float | None = None
         self.written: Callable[[], int] | None = None
@@ -53,7 +58,7 @@ class Throughput:
 
     def __init__(self, written_of: WrittenOf) -> None:
         self._written_of = written_of
-        self._writing: dict[RequestId, dict[int, _Writing]] = {}  # attempts by their number
+        self._writing: dict[RequestId, _Writing] = {}  # the first attempt of each that is not over
         self._seconds: dict[NodeId, dict[int, float]] = {}  # tokens in each second; who wrote last, last
 
     def record(self, event: Event, commands: Sequence[Command]) -> None:
@@ -73,13 +78,13 @@ class Throughput:
             if isinstance(command, Refuse):
                 self._forget(command.request, event.at)
             elif isinstance(command, Dispatch):
-                self._follow(command.attempt, _Writing(command.decision.place.node, event.at))
+                number, node = command.attempt.number, command.decision.place.node
+                self._follow(command.attempt.request, _Writing(number, node, event.at))
 
     def look(self, at: float) -> None:
         """Count what came up to now."""
-        for attempts in self._writing.values():
-            for one in attempts.values():
-                self._count(one, at)
+        for first in self._writing.values():
+            self._count_all(first, at)
 
     def tokens_of(self, attempt: AttemptId) -> int:
         """About how many tokens of an attempt's reply came, up to the last look."""
@@ -96,23 +101,34 @@ class Throughput:
         seconds, now = self._seconds.get(node, {}), math.floor(at)
         return max(seconds.get(now, 0.0) + seconds.get(now - 1, 0.0) * (1.0 - (at - now)), 0.0)
 
-    def _follow(self, attempt: AttemptId, one: _Writing) -> None:
-        attempts = self._writing.get(attempt.request)
-        if attempts is not None:
-            attempts[attempt.number] = one
-        elif len(self._writing) < MOST_WRITING:
-            self._writing[attempt.request] = {attempt.number: one}
+    def _follow(self, request: RequestId, one: _Writing) -> None:
+        last = self._writing.get(request)
+        if last is None:
+            if len(self._writing) < MOST_WRITING:
+                self._writing[request] = one
+            return
+        while last.following is not None:
+            last = last.following
+        last.following = one
 
     def _find(self, attempt: AttemptId) -> _Writing | None:
-        attempts = self._writing.get(attempt.request)
-        return None if attempts is None else attempts.get(attempt.number)
+        one = self._writing.get(attempt.request)
+        while one is not None and one.number != attempt.number:
+            one = one.following
+        return one
 
     def _taken(self, attempt: AttemptId) -> _Writing | None:
-        attempts = self._writing.get(attempt.request)
-        if attempts is None:
+        one = self._writing.get(attempt.request)
+        before: _Writing | None = None
+        while one is not None and one.number != attempt.number:
+            before, one = one, one.following
+        if one is None:
             return None
-        one = attempts.pop(attempt.number, None)
-        if not attempts:
+        if before is not None:
+            before.following = one.following
+        elif one.following is not None:
+            self._writing[attempt.request] = one.following
+        else:
             del self._writing[attempt.request]
         return one
 
@@ -149,9 +165,15 @@ class Throughput:
 
     def _forget(self, request: RequestId, at: float) -> None:
         """Its client left, or another attempt answered: what came of it was written all the same."""
-        if (attempts := self._writing.pop(request, None)) is not None:
-            for one in attempts.values():
-                self._count(one, at)
+        if (first := self._writing.pop(request, None)) is not None:
+            self._count_all(first, at)
+
+    def _count_all(self, first: _Writing, at: float) -> None:
+        """Count what came of an attempt and of those that follow it."""
+        one: _Writing | None = first
+        while one is not None:
+            self._count(one, at)
+            one = one.following
 
     def _spread(self, node: NodeId, tokens: float, start: float, end: float) -> None:
         """Count tokens of a node evenly from ``start`` to ``end``; what is older than RECENT_S is let go."""

@@ -165,6 +165,27 @@ def test_the_attempt_that_lost_the_race_is_forgotten() -> None:
     assert told.recent(2.0, B) == []
 
 
+@pytest.mark.parametrize("first", [1, 2, 3])
+def test_of_several_attempts_each_can_fail_first(first: int) -> None:
+    """The others write on, and the one that ended wrote no more."""
+    told = Told()
+    for number, node in ((1, A), (2, B), (3, A)):
+        told.sent(0.0, "r", node, number)
+    failed = [AttemptId(RequestId("r"), number) for number in (first, first % 3 + 1)]
+    for attempt in failed:
+        told.throughput.record(FirstByteReceived(0.0, attempt), [])
+        told.throughput.record(AttemptFailed(0.5, attempt, BrokenReply("b")), [])
+        told.throughput.record(AttemptFailed(0.5, attempt, BrokenReply("b")), [])
+    (left,) = {1, 2, 3} - {attempt.number for attempt in failed}
+    last = AttemptId(RequestId("r"), left)
+    told.throughput.record(FirstByteReceived(1.0, last), [])
+    told.written["r"] = 6
+    told.throughput.look(2.0)
+    assert (told.throughput.tokens_of(last), told.throughput.tokens_of(failed[0])) == (6, 0)
+    told.throughput.record(AttemptFinished(2.0, last, Outcome.DONE, Usage(output_tokens=6)), [])
+    assert told.throughput._writing == {}
+
+
 def test_nothing_is_kept_of_what_is_over() -> None:
     """However it ended: also refused after it was sent, and when its client left before its first byte."""
     told = Told()
