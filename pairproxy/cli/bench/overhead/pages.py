@@ -52,9 +52,10 @@ def summary(document: Document) -> str:
     names = [name for name in document.targets("json-64") if name != "direct"]
     table = _table(SUMMARY_TITLES, [(name, *_summary_of(document.table, name)) for name in names])
     facts, rounds = document.facts, counted(document.rounds, "round")
+    python = f"Python {facts['python']} ({facts['python_build']}), " if "python_build" in facts else ""
     return (
         f"{table}\nMedians of {rounds} of {document.seconds:g} s; "
-        f"{facts['cores']} cores, {facts.get('cpu', '')}, load {facts['load']} when it began.\n"
+        f"{python}{facts['cores']} cores, {facts.get('cpu', '')}, load {facts['load']} when it began.\n"
     )
 
 

@@ -29,6 +29,12 @@ def test_a_summary_has_a_line_for_each_target(document: Document) -> None:
     assert summary(document).splitlines()[5:] == ["", told]
 
 
+def test_a_summary_says_of_which_build_of_python_it_is(document: Document) -> None:
+    """Where that is known, for it is worth a quarter."""
+    document.facts.update(python="3.13.1", python_build="optimised")
+    assert "of 2 s; Python 3.13.1 (optimised), 2 cores, a fast one" in summary(document)
+
+
 def test_details_are_all_tables(document: Document) -> None:
     """Each row has as many cells as its table has columns."""
     text = details(document)
