@@ -10,9 +10,10 @@ from pairproxy.security.identity import short_id
 
 # Seconds. From a cached answer of a small model to where the clients themselves give up (600 s); each about
 # twice the one before: what an LLM takes differs by factors, and a quantile is read to within one of them.
-BUCKETS: Final = (
+_EDGES: Final = [
     0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0, 600.0,
-)  # fmt: skip
+]  # fmt: skip
+BUCKETS: Final = tuple(_EDGES)
 MOST_MODELS: Final = 64  # labels; more than anybody serves, and each makes some series
 MOST_NODES: Final = 64  # the same; those that were forgotten again are among them
 MOST_SERIES: Final = 2048  # of requests: a scrape stays below 300 kB; what is new beyond is counted as OTHER
@@ -26,7 +27,6 @@ NOWHERE: Final = "none"
 HERE, PEER = "here", "peer"
 """Where a request came from: a client of this node, or a peer."""
 _REFUSED: Final = Outcome.REFUSED
-_EDGES: Final = [*BUCKETS]
 _WORDS: Final = {
     outcome: outcome.value for outcome in Outcome
 }  # an enumeration's own ``value`` takes six times as long
