@@ -46,6 +46,7 @@ def test_it_holds_what_a_bug_report_needs(tmp_path: Path) -> None:
     assert set(told.files) == set(files)
     machine = json.loads(files["machine.json"])
     assert (machine["history_schema"] > 0, "aiohttp" in machine["packages"]) == (True, True)
+    assert machine["python_build"] == "optimised"
     assert json.loads(files["settings.json"])["routing"]["policy"] == "fastest-finish"
     assert "Replaced by stand-ins" in files["read-me.txt"]
 
