@@ -9,15 +9,16 @@ such tokens lately for its speed: then prefixes do not crowd each other out.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from pairproxy.core.models import BLOCK_TOKENS, Candidate, Place, Request
 
-KAPPA = 1.5  # times the prefill that would be done twice
-HELD_PART = 1.0 / 3.0  # of the prompt; who holds less of it than that is no home
-ABOUT_BEST = 0.9  # of the longest match: as good as that
+KAPPA: Final = 1.5  # times the prefill that would be done twice
+HELD_PART: Final = 1.0 / 3.0  # of the prompt; who holds less of it than that is no home
+ABOUT_BEST: Final = 0.9  # of the longest match: as good as that
 BAND, BAND_S = 0.10, 0.05  # of the best price, and seconds: about equally good
-FORGETS_S = 60.0  # after which what was placed counts half
-MOST_PLACES = 1024  # that are remembered; a cluster has tens
+FORGETS_S: Final = 60.0  # after which what was placed counts half
+MOST_PLACES: Final = 1024  # that are remembered; a cluster has tens
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """What becomes of a request that arrives: it waits here, or runs here as a guest at once, or is refused."""
 
 from collections import OrderedDict
+from typing import Final
 
 from pairproxy.core.errors import PairproxyError, QueueFull, SlotsTaken
 from pairproxy.core.events import RequestArrived
@@ -9,9 +10,9 @@ from pairproxy.core.models import ModelName, NodeId, RequestId
 from pairproxy.core.planner import Placed, no_such_model
 from pairproxy.core.queue import Waiting
 
-SEEN_S = 120.0  # how long an attempt may be under way on a network, copies of it included
+SEEN_S: Final = 120.0  # how long an attempt may be under way on a network, copies of it included
 MOST_ORIGINS = 256  # peers remembered so; more than anybody pairs, and those forgotten again are among them
-MOST_SEEN = 4096  # attempts of one peer in that time; an honest one sends a few a second
+MOST_SEEN: Final = 4096  # attempts of one peer in that time; an honest one sends a few a second
 
 
 class Guests:

@@ -6,6 +6,7 @@ request is not sent before the promise is heard: until then the state document s
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Set
+from typing import Final
 
 from pairproxy.core.documents import Wanted
 from pairproxy.core.models import ModelName, NodeId, Place, Request
@@ -14,7 +15,7 @@ from pairproxy.core.promises import PROMISE_S
 from pairproxy.core.queue import Waiting
 from pairproxy.core.running import RunningTable
 
-PATIENCE_S = PROMISE_S  # an owner that promises nothing for so long is not heard, or does not hear us
+PATIENCE_S: Final = PROMISE_S  # an owner that promises nothing for so long is not heard, or does not hear us
 
 Expected = Callable[[Request], float]
 """How many tokens the reply to a request is expected to have."""

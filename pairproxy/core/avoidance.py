@@ -13,20 +13,21 @@ for it must not fall upon it all at once.
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 from pairproxy.core.documents import StateDocument
 from pairproxy.core.errors import PairproxyError, SlotsTaken, Unreachable, UpstreamBusy
 from pairproxy.core.models import NodeId, Place
 
-HOLD_BACK_S = 0.25  # after a refusal without news: one promise time, so that a fresh state can arrive
-REFUSALS = 16  # in a row from one place: who always says "not now" and publishes free slots fails us
+HOLD_BACK_S: Final = 0.25  # after a refusal without news: one promise time, so that a fresh state can arrive
+REFUSALS: Final = 16  # in a row from one place: who always says "not now" and publishes free slots fails us
 BUSY_HOLD_S = 1.0  # after an engine said 503: what its Retry-After usually says; doubling each time ...
 BUSY_LONGEST_S = 30.0  # ... up to this, whatever its Retry-After asks for: no engine can put itself to sleep
 GONE_HOLD_S = 0.5  # between two looks whether something answers there again, where there is no other place
-AVOID_FIRST_S = 1.0  # a place that failed is left alone for this long, doubling with each failure ...
-AVOID_LONGEST_S = 30.0  # ... up to this, so that a node that came back is used within half a minute
-FORGET_S = 600.0  # after its end a mark is forgotten: an old failure says nothing of the node of today
-MOST_PLACES = 1024  # remembered at once; a cluster has tens
+AVOID_FIRST_S: Final = 1.0  # a place that failed is left alone for this long, doubling with each failure ...
+AVOID_LONGEST_S: Final = 30.0  # ... up to this, so that a node that came back is used within half a minute
+FORGET_S: Final = 600.0  # after its end a mark is forgotten: an old failure says nothing of the node of today
+MOST_PLACES: Final = 1024  # remembered at once; a cluster has tens
 
 
 @dataclass(slots=True)
@@ -86,7 +87,7 @@ class Avoidance:
 
     def sent(self, place: Place, at: float) -> None:
         """A request was sent there: to a place in trouble no other is, until that one tells how it is now."""
-        mark = self._marks.get(place)
+        mark = self._find(place)
         if mark is not None and mark.is_in_trouble:
             mark.tried_until = at + BUSY_LONGEST_S
 
@@ -98,7 +99,7 @@ class Avoidance:
 
     def begun(self, place: Place) -> None:
         """A reply began there: the place works. Whether its replies end well is yet to be seen."""
-        mark = self._marks.get(place)
+        mark = self._find(place)
         if mark is not None:
             self._marks[place] = _Mark(failures=mark.failures, blamed_at=mark.blamed_at)
             if not mark.failures:
@@ -106,7 +107,8 @@ class Avoidance:
 
     def forgive(self, place: Place) -> None:
         """A reply ended well there, or its engine is there anew: nothing is held against it."""
-        self._marks.pop(place, None)
+        if self._marks:
+            self._marks.pop(place, None)
 
     def hear(self, document: StateDocument, reader: NodeId) -> None:
         """Fresh news of a slot that is free for the reader end a hold-back, not an avoidance.
@@ -126,7 +128,7 @@ class Avoidance:
 
     def is_left_alone(self, place: Place, at: float) -> bool:
         """Whether it is a last resort now: who failed, and who is in trouble; not who only refused."""
-        mark = self._marks.get(place)
+        mark = self._find(place)
         if mark is None:
             return False
         return mark.avoided_until > at or (mark.is_in_trouble and mark.until > at)
@@ -151,6 +153,10 @@ class Avoidance:
         marks = self._marks.values()
         ends = [end for one in marks for end in (one.held_until, one.tried_until, one.avoided_until)]
         return min((end for end in ends if end > at), default=None)
+
+    def _find(self, place: Place) -> _Mark | None:
+        """What is remembered of it: mostly nothing of any."""
+        return self._marks.get(place) if self._marks else None
 
     def _mark(self, place: Place, at: float) -> _Mark:
         for old in [

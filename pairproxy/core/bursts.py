@@ -3,15 +3,16 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from pairproxy.core.models import ModelName, Place, Request
 from pairproxy.core.queue import Waiting
-from pairproxy.core.running import Running
+from pairproxy.core.running import Listener, Running
 
-BURST = 3  # requests at once; fewer can hold each other up but little
-TOGETHER_S = 2.0  # a program that fans out has done so by then
-SETTLES_S = 0.02  # without another request: all of it is here, and its size says what is to be gained
-ALIKE = 0.02  # prompts whose sizes differ by no more are instances of one task
+BURST: Final = 3  # requests at once; fewer can hold each other up but little
+TOGETHER_S: Final = 2.0  # a program that fans out has done so by then
+SETTLES_S: Final = 0.02  # without another request: all of it is here, and its size says what is to be gained
+ALIKE: Final = 0.02  # prompts whose sizes differ by no more are instances of one task
 
 _Key = tuple[str, str | None, ModelName]
 
@@ -20,6 +21,7 @@ _Key = tuple[str, str | None, ModelName]
 class Burst:
     """Requests of one client (and run) for one model, from the first on until all are over."""
 
+    key: _Key
     size: int = 0  # that wait or run now
     most: int = 0  # that ever did
     together: int = 0  # of these, the most that came within TOGETHER_S of the first
@@ -87,22 +89,29 @@ class Burst:
         return at <= self.began_at + TOGETHER_S
 
 
-class Bursts:
+class Bursts(Listener):
     """Those of one origin. Holds no more of them than there are requests waiting and running."""
 
     def __init__(self) -> None:
         self._known: dict[_Key, Burst] = {}
+        self._asked: Request | None = None  # for which a burst was looked up last, mostly to ask for it again
+        self._found: Burst | None = None
         self._moved: dict[
             _Key, Burst
         ] = {}  # of which any waited at the last look, or was sent or ended since
 
     def of(self, request: Request) -> Burst:
         """What a request is part of; it waits or runs."""
-        return self._known[_key(request)]
+        burst = self.find(request)
+        if burst is None:
+            raise KeyError(request.id)
+        return burst
 
     def find(self, request: Request) -> Burst | None:
         """What a request is part of; None: that was not looked at yet, or is over."""
-        return self._known.get(_key(request))
+        if request is not self._asked:
+            self._asked, self._found = request, self._known.get(_key(request))
+        return self._found
 
     def held_up_by(self, request: Request) -> Burst | None:
         """The burst that a long reply to a request may hold up; None: there is none."""
@@ -114,19 +123,24 @@ class Bursts:
     def sent(self, running: Running) -> None:
         """A request takes a slot."""
         if running.request.origin is None:
-            key = _key(running.request)
-            burst = self._known.get(key)
+            burst = self.find(running.request)
             if burst is None:
-                burst = self._known[key] = Burst()
+                burst = self._begin(running.request)
             burst.sent(running)
-            self._moved[key] = burst
+            self._moved[burst.key] = burst
 
     def ended(self, running: Running) -> None:
         """It gives it back."""
         if running.request.origin is None:
-            key = _key(running.request)
-            burst = self._moved[key] = self._known[key]
+            burst = self.of(running.request)
             burst.ended(running)
+            self._moved[burst.key] = burst
+
+    def _begin(self, request: Request) -> Burst:
+        key = _key(request)
+        self._asked, self._found = request, Burst(key)
+        self._known[key] = self._found
+        return self._found
 
     def update(self, queue: Iterable[Waiting]) -> None:
         """Look at all that waits now. What runs is counted as it begins and ends."""
@@ -135,15 +149,15 @@ class Bursts:
         for burst in moved.values():
             burst.count()
         for waiting in queue:
-            key = _key(waiting.request)
-            found = known.get(key)
+            found = self.find(waiting.request)
             if found is None or (found.size == 0 and waiting.arrived_at > found.grew_at + TOGETHER_S):
-                found = known[key] = Burst()
+                found = self._begin(waiting.request)
             found.add(waiting)
-            self._moved[key] = found
+            self._moved[found.key] = found
         for key, burst in moved.items():
             if burst.size == 0 and known.get(key) is burst:
                 del known[key]
+                self._asked = None
 
 
 def _key(request: Request) -> _Key:

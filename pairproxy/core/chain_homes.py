@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from pairproxy.core.chain_plan import Losses, Rest, Site, plan_homes
 from pairproxy.core.chains import Chain, ChainTable
@@ -13,8 +14,8 @@ from pairproxy.core.pricing import Pricing
 from pairproxy.core.queue import Waiting
 from pairproxy.core.running import Running, RunningTable
 
-MOST_PLANNED = 16  # chains that are planned together, the latest ones: a fan-out is seldom wider
-OLD_S = 1.0  # after which a plan is made anew though nothing was heard of a chain
+MOST_PLANNED: Final = 16  # chains that are planned together, the latest ones: a fan-out is seldom wider
+OLD_S: Final = 1.0  # after which a plan is made anew though nothing was heard of a chain
 
 
 class ChainHomes:

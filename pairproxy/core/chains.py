@@ -7,6 +7,7 @@ last chains tell; before any has ended, those of public coding sessions do (docs
 
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
+from typing import Final
 
 from pairproxy.core.models import ModelName, Place, Request, RequestId
 
@@ -14,16 +15,16 @@ STEPS_BEFORE = (2, 4, 4, 4, 5, 5, 6, 7, 7, 10, 10, 11, 11, 11, 11, 12, 12, 12, 1
 """Steps of the sub-agents in public coding sessions (callanjfox/kv-cache-tester, 94f6046d)."""
 GROWTH_TOKENS, THINK_S = 5000.0, 8.5  # of a step on average, in the same sessions
 OUTPUT_TOKENS, LAST_OUTPUT_TOKENS = 240.0, 3290.0  # of a step's reply in the same; the last one sums all up
-PRIOR_STEPS = 10.0  # how many steps that were seen the averages above weigh as much as
+PRIOR_STEPS: Final = 10.0  # how many steps that were seen the averages above weigh as much as
 MOST_TIMES = 3.0  # of the average that one step counts: a file read whole would make all chains look huge
-MOST_STEPS_SEEN = 200.0  # of which an average is made: later ones count as much as the two-hundredth
-REMEMBERED = 64  # chains that ended; as many and STEPS_BEFORE is forgotten
-SHORTEST_TOKENS = 1000  # of a prompt: of a shorter one it does not matter where it is cached
-MOST_CHAINS = 256  # known at once, the longest silent goes first: a busy client has a dozen
-LAST_TIMES = 4.0  # a reply of so many times the usual length is the one that sums all up
-SILENT_S = 180.0  # after which a chain is over: few tools work longer
-PAUSE_TIMES = 4.0  # of the average tool time: a chain that pauses so long has probably ended
-SHORTEST_PAUSE_S = 20.0  # the same where tools are quick
+MOST_STEPS_SEEN: Final = 200.0  # of which an average is made: later ones count as much as the two-hundredth
+REMEMBERED: Final = 64  # chains that ended; as many and STEPS_BEFORE is forgotten
+SHORTEST_TOKENS: Final = 1000  # of a prompt: of a shorter one it does not matter where it is cached
+MOST_CHAINS: Final = 256  # known at once, the longest silent goes first: a busy client has a dozen
+LAST_TIMES: Final = 4.0  # a reply of so many times the usual length is the one that sums all up
+SILENT_S: Final = 180.0  # after which a chain is over: few tools work longer
+PAUSE_TIMES: Final = 4.0  # of the average tool time: a chain that pauses so long has probably ended
+SHORTEST_PAUSE_S: Final = 20.0  # the same where tools are quick
 
 
 @dataclass(slots=True)

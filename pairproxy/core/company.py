@@ -5,12 +5,13 @@ many run.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from pairproxy.core.models import NodeId
 
-APART_BITS = 6  # of how many ran that are told apart: up to 64 all, of more those that differ by a 32nd
-ALL_APART = 2**APART_BITS  # a reply beside hundreds need not say beside how many exactly; marks stay small
-MOST_USERS = 256  # of one place that are remembered after they left; more nodes are not paired with one
+APART_BITS: Final = 6  # of how many ran, told apart: up to 64 all, of more those that differ by a 32nd
+ALL_APART: Final = 2**APART_BITS  # beside hundreds it does not matter how many exactly; marks stay small
+MOST_USERS: Final = 256  # of one place, remembered after they left; more nodes are not paired with one
 
 User = NodeId | None
 """The node whose request it is; None: a client of this one."""
@@ -113,15 +114,20 @@ class Company:
 class Users:
     """Who has attempts at one place, or had."""
 
-    __slots__ = ("_clock", "_counts", "_left")
+    __slots__ = ("_clock", "_counts", "_left", "_own", "_own_left")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._counts: dict[User, int] = {}
-        self._left: dict[User, float] = {}  # who has none any more, and since when
+        self._own = 0  # attempts of this node's own clients, who are most
+        self._own_left: float | None = None  # when those had none any more
+        self._counts: dict[NodeId, int] = {}
+        self._left: dict[NodeId, float] = {}  # who has none any more, and since when
 
     def join(self, user: User) -> None:
         """An attempt of a user begins."""
+        if user is None:
+            self._own += 1
+            return
         self._counts[user] = self._counts.get(user, 0) + 1
 
     def leave(self, user: User, sent_with: int) -> None:
@@ -129,23 +135,30 @@ class Users:
 
         One of our own that was over with the next event was seen by nobody.
         """
+        if user is None:
+            self._own -= 1
+            if not self._own and sent_with + 1 < self._clock.events:
+                self._own_left = self._clock.before
+            return
         count = self._counts[user] - 1
         if count:
             self._counts[user] = count
             return
         del self._counts[user]
-        if user is not None or sent_with + 1 < self._clock.events:
-            self._left.pop(user, None)
-            self._left[user] = self._clock.before
-            if len(self._left) > MOST_USERS:
-                del self._left[next(iter(self._left))]
+        self._left.pop(user, None)
+        self._left[user] = self._clock.before
+        if len(self._left) > MOST_USERS:
+            del self._left[next(iter(self._left))]
 
     @property
     def has_others(self) -> bool:
         """Whether any but this node's own clients have some, or had."""
-        own = (None in self._counts) + (None in self._left)
-        return len(self._counts) + len(self._left) > own
+        return len(self._counts) + len(self._left) > 0
 
     def recent(self, at: float, within_s: float) -> set[User]:
         """Who has any at ``at``, or had ``within_s`` before."""
-        return {*self._counts, *(user for user, last in self._left.items() if at - last < within_s)}
+        users: set[User] = {*self._counts}
+        users.update([user for user, last in self._left.items() if at - last < within_s])
+        if self._own or (self._own_left is not None and at - self._own_left < within_s):
+            users.add(None)
+        return users

@@ -6,6 +6,7 @@ by themselves. A rate that was never measured is the prior of its kind of engine
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from typing import Final
 
 from pairproxy.core.lengths import Lengths, LengthTable
 from pairproxy.core.models import EngineId, ModelName, Rates, Request, Usage
@@ -25,8 +26,8 @@ PRIORS: dict[str, Rates] = {
 _UNKNOWN = PRIORS["ollama"]
 
 MOST_KEPT = 256  # speeds of engines and models that are not in use now: dozens of models in a few versions
-MOST_LISTED = 2048  # models that engines ever listed in this life: four engines with 512 models each
-MOST_UNLISTED = 64  # models that engines answer for but do not list: llama-server takes any name
+MOST_LISTED: Final = 2048  # models that engines ever listed in this life: four engines with 512 models each
+MOST_UNLISTED: Final = 64  # models that engines answer for but do not list: llama-server takes any name
 
 
 class Costs:

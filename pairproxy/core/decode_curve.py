@@ -16,18 +16,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import add
+from typing import Final
 
 from pairproxy.core.models import Rates
 from pairproxy.core.values import spell
 
 BENDS = tuple(0.01 * 1.3**step for step in range(23))
 """The betas that are tried: 0.01 (nearly perfect batching) to 3.2 (company costs more than it brings)."""
-_STEP = math.log(1.3)
+_STEP: Final = math.log(1.3)
 
-LEVEL_WEIGHT = 0.2  # of one reply in r1: follows a change within ten replies
+LEVEL_WEIGHT: Final = 0.2  # of one reply in r1: follows a change within ten replies
 USUAL_WEIGHT = 0.02  # of one reply in what is usual here: fifty replies, so that an odd hour stands out
-FULL_TOKENS = 32  # fewer say more about the clock than about the engine and count for less
-MOST_STEP = math.log(2.0)  # one reply counts as at most twice as fast or slow as was expected
+FULL_TOKENS: Final = 32  # fewer say more about the clock than about the engine and count for less
+MOST_STEP: Final = math.log(2.0)  # one reply counts as at most twice as fast or slow as was expected
 NOISE = (
     0.15  # standard deviation of ln(tokens/s) between replies in the same company (paced and embedded engine)
 )
@@ -38,14 +39,14 @@ PRIOR_SPREAD = (
     0.5  # of ln(beta + SMALL) within one kind of engine: published values differ by a factor of two
 )
 CALIBRATION = 32.0  # the same for a measurement with nothing beside it: it takes ten replies to be refuted
-MOST_COMPANIES = 24  # of one reply that are told apart; where hundreds run it saw as many
-ALIKE_BITS = 3  # of more, those are taken together that differ by less than an eighth
-SMALL = 0.2  # a beta below it hardly matters to a handful of requests
-INFORMATIVE = 0.05  # by which the candidates' errors must differ, or a reply says nothing of beta
-FORGETTING = 0.97  # of what was said before, by each reply that says something: the last thirty count
-RULED_OUT = 4.0  # above the best score: two standard deviations
-MOST_LOG = 16.0  # of tokens/s: nine million are no speed
-MOST_ERROR = 1e4  # each reply adds CALIBRATION at most, and what was said before fades
+MOST_COMPANIES: Final = 24  # of one reply that are told apart; where hundreds run it saw as many
+ALIKE_BITS: Final = 3  # of more, those are taken together that differ by less than an eighth
+SMALL: Final = 0.2  # a beta below it hardly matters to a handful of requests
+INFORMATIVE: Final = 0.05  # by which the candidates' errors must differ, or a reply says nothing of beta
+FORGETTING: Final = 0.97  # of what was said before, by each reply that says something: the last thirty count
+RULED_OUT: Final = 4.0  # above the best score: two standard deviations
+MOST_LOG: Final = 16.0  # of tokens/s: nine million are no speed
+MOST_ERROR: Final = 1e4  # each reply adds CALIBRATION at most, and what was said before fades
 
 
 @dataclass(frozen=True, slots=True)

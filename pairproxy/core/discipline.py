@@ -9,17 +9,17 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pairproxy.core.models import ModelName, Outline, Request
 
-BYTES_PER_TOKEN = 4  # as prompts are measured
-MIN_LOST_TOKENS = 512  # each time; less is not worth a person's attention
+BYTES_PER_TOKEN: Final = 4  # as prompts are measured
+MIN_LOST_TOKENS: Final = 512  # each time; less is not worth a person's attention
 SHARED_PART = 0.5  # of a prompt whose lines are found in an earlier one, but behind a line that differs
-REMEMBERED = 8  # prompts of one client and model: its tools and sub-agents ask by turns
-MOST_CLIENTS = 64  # whose prompts are remembered: 10 KB each prompt; least recently seen first out
-MOST_FINDINGS = 64  # kept; the one seen least recently goes first
-MIN_TIMES = 2  # once may be a new version of a prompt
+REMEMBERED: Final = 8  # prompts of one client and model: its tools and sub-agents ask by turns
+MOST_CLIENTS: Final = 64  # whose prompts are remembered: 10 KB each prompt; least recently seen first out
+MOST_FINDINGS: Final = 64  # kept; the one seen least recently goes first
+MIN_TIMES: Final = 2  # once may be a new version of a prompt
 
 
 @dataclass(frozen=True, slots=True)

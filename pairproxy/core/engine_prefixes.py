@@ -2,16 +2,17 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from typing import Final
 
 from pairproxy.core.documents import EngineReport, PrefixNews
 from pairproxy.core.models import BLOCK_TOKENS, EngineId, ModelName, Usage
 from pairproxy.core.prefix_news import MOST_CONFIDENCE, Publication
 from pairproxy.core.prefixes import BlockCache, Prefix, PromptCache, Size, cache_of, matched, size_of
 
-MOST_MODELS = 32  # of one engine, for which an index is kept; few have more than three loaded
-LEARNING_WEIGHT = 0.2  # of one reply in the confidence, as in the rates (costs)
+MOST_MODELS: Final = 32  # of one engine, for which an index is kept; few have more than three loaded
+LEARNING_WEIGHT: Final = 0.2  # of one reply in the confidence, as in the rates (costs)
 MIN_PREDICTED_TOKENS = 256  # of a match; of fewer, the last block that is not counted is too large a part
-UNCERTAIN = 0.02  # confidence is never nothing, or a prefix would have no way to prove itself
+UNCERTAIN: Final = 0.02  # confidence is never nothing, or a prefix would have no way to prove itself
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ What is not known bars nothing: an engine that cannot do it says so itself, and 
 
 import re
 from collections import OrderedDict
+from typing import Final
 
 from pairproxy.core.dialects import routes
 from pairproxy.core.models import ModelName, Place, Replica, Request
@@ -26,7 +27,7 @@ CODINGS: dict[str, frozenset[str]] = {
     "x-gzip": frozenset({"lmstudio"}),
 }
 """Which engines read a body that is encoded so. Any other coding stays with the engine that was called."""
-REMEMBERED_RUNNERS = 1024  # (place, model) pairs; a cluster has a few models on each of a few engines
+REMEMBERED_RUNNERS: Final = 1024  # (place, model) pairs; a cluster has a few models on each of a few engines
 
 _NUMBERS = re.compile(r"v?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?(?![\d.])")  # Python reads 4,300 digits at most
 _UNNUMBERED = (0, 0, 0)  # what an Ollama that somebody built at home says
@@ -85,6 +86,7 @@ class Runners:
     def __init__(self) -> None:
         self._last: OrderedDict[tuple[Place, ModelName], str] = OrderedDict()
         self._latest: tuple[Place, ModelName, str] | None = None
+        self.changes = 0  # grows with everything that may change an answer
 
     def sent(self, place: Place, request: Request) -> None:
         """A request goes to a place; from now on its runner is the loaded one."""
@@ -92,6 +94,7 @@ class Runners:
         if sent == self._latest:
             return  # as nearly always
         self._latest, key = sent, (place, request.model)
+        self.changes += 1
         self._last[key] = request.runner
         self._last.move_to_end(key)
         if len(self._last) > REMEMBERED_RUNNERS:

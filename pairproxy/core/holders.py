@@ -15,6 +15,7 @@ Holder = tuple[Place, EngineReport | EngineState, ReplicaState]
 """A place with its engine and the replica there."""
 Found = list[tuple[Place, ReplicaState]]
 _Kind = tuple[object, ...]
+MOST_KINDS = 64  # of requests whose places are remembered; a cluster's clients ask in a handful of ways
 
 
 class Holders:
@@ -25,17 +26,27 @@ class Holders:
         self._nodes = nodes
         self.runners = gates.Runners()
         self._windows: dict[ModelName, list[int]] = {}
-        self._found: dict[_Kind, Found] | None = None  # while nothing changes; None: it may
+        self._found: dict[_Kind, Found] = {}
+        self._is_held = False  # nothing changes; else it may
         self._first: tuple[Request, Found] | None = None  # who was asked for first then, mostly the only one
+        self._found_with = (-1, -1)  # what had changed how often, when all that was found
 
     def hold(self) -> None:
-        """Nothing changes until let_go(): requests of one kind are looked at once."""
-        if self._found is None:
-            self._found, self._windows, self._first = {}, {}, None
+        """Nothing changes until let_go(): requests of one kind are looked at once.
+
+        Where there is no peer it is still true the next time, until an engine or a speed is another one.
+        """
+        if self._is_held:
+            return
+        self._is_held, self._first = True, None
+        now = self._local.version, self.runners.changes
+        if now != self._found_with or not self._nodes.is_empty or len(self._found) >= MOST_KINDS:
+            self._found, self._windows = {}, {}
+            self._found_with = now if self._nodes.is_empty else (-1, -1)
 
     def let_go(self) -> None:
         """What is known may change again."""
-        self._found = None
+        self._is_held = False
 
     def places(self, request: Request, excluded: Collection[Place], at: float) -> Found:
         """Places with the request's replica that can serve it. This node's come first.
@@ -44,9 +55,7 @@ class Holders:
         model that nobody lists goes to the engine whose port was called: its answer is the authoritative one.
         A loaded replica that would have to be loaded anew for this request counts as cold.
         """
-        found = (
-            self._find(request, at) if self._found is None else self._found_before(self._found, request, at)
-        )
+        found = self._found_before(request, at) if self._is_held else self._find(request, at)
         return [one for one in found if one[0] not in excluded] if excluded else found
 
     def kind(self, request: Request) -> _Kind:
@@ -65,15 +74,17 @@ class Holders:
         here = self._here(request, self._called_window(request))
         return bool(here) or self._is_elsewhere(request)
 
-    def _found_before(self, found: dict[_Kind, Found], request: Request, at: float) -> Found:
-        if self._first is None:
-            self._first = request, self._find(request, at)
-        if self._first[0] is request:
-            return self._first[1]
+    def _found_before(self, request: Request, at: float) -> Found:
+        first = self._first
+        if first is not None and first[0] is request:
+            return first[1]
         kind = self.kind(request)
-        if kind not in found:
-            found[kind] = self._find(request, at)
-        return found[kind]
+        found = self._found.get(kind)
+        if found is None:
+            found = self._found[kind] = self._find(request, at)
+        if first is None:
+            self._first = request, found
+        return found
 
     def _all_windows(self, model: ModelName) -> list[int]:
         """Every window of it that is known, the smallest first."""

@@ -10,55 +10,26 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Final
 
 from pairproxy.core.models import ModelName, Request
+from pairproxy.core.unlikely import Unlikely
 
-PRIOR_TOKENS = 300.0  # median reply length of chat traffic (docs/scheduling.md)
-PRIOR_SPREAD = 1.0  # standard deviation of the logarithm of reply lengths
-MOST_TOKENS = 1_000_000  # of one reply: no model writes more, and a peer may say anything
-REMEMBERED = 200  # replies of one kind: what came before says less of the next
+PRIOR_TOKENS: Final = 300.0  # median reply length of chat traffic (docs/scheduling.md)
+PRIOR_SPREAD: Final = 1.0  # standard deviation of the logarithm of reply lengths
+MOST_TOKENS: Final = 1_000_000  # of one reply: no model writes more, and a peer may say anything
+REMEMBERED: Final = 200  # replies of one kind: what came before says less of the next
 KINDS = 512  # kinds of requests in mind, the least recently used goes first: all of it is 10 MB at most
-ENOUGH = 3  # replies that make a kind of their own, beside LIKE_WEIGHT of the model's
-LIKE_WEIGHT = 10.0  # replies; of 2, 5 and 10 on the public traces of coding agents, the best
-ANSWERS = 1024  # requests whose kind is looked up once between two replies: four full queues
+ENOUGH: Final = 3  # replies that make a kind of their own, beside LIKE_WEIGHT of the model's
+LIKE_WEIGHT: Final = 10.0  # replies; of 2, 5 and 10 on the public traces of coding agents, the best
+ANSWERS: Final = 1024  # requests whose kind is looked up once between two replies: four full queues
 
-_ATOMS = 40
+_ATOMS: Final = 40
 TAIL_WEIGHT = 6.0  # replies: how much the prior weighs in what is thought of the tail; few say little of it
-LEAST_SPREAD = 0.02  # of the logarithm: no two replies are surely equal
-MOST_DEVIATIONS = 4.0  # longer ones are one in thirty thousand
 _MIDDLES = tuple((index + 0.5) / _ATOMS for index in range(_ATOMS))
 _NORMAL = NormalDist()
-_ROOT_2 = math.sqrt(2.0)
 _PRIOR = tuple(PRIOR_TOKENS * math.exp(PRIOR_SPREAD * _NORMAL.inv_cdf(middle)) for middle in _MIDDLES)
 """The prior as forty equally likely lengths."""
-
-
-class Unlikely:
-    """The tail of a distribution of lengths, as a log-normal: what a handful of replies cannot show."""
-
-    def __init__(self, middle: float, spread: float) -> None:
-        self._middle = middle
-        self.spread = max(spread, LEAST_SPREAD)  # standard deviation of the logarithm
-
-    @property
-    def mean(self) -> float:
-        """Of the log-normal: a single odd reply moves it less than it moves Lengths.mean."""
-        return math.exp(self._middle + self.spread**2 / 2.0)
-
-    def tokens(self, deviations: float) -> float:
-        """The length so many standard deviations above the middle."""
-        return math.exp(self._middle + deviations * self.spread)
-
-    def above(self, tokens: float) -> float:
-        """The part of all replies that is longer."""
-        deviations = (math.log(max(tokens, 1.0)) - self._middle) / self.spread
-        return 1.0 - 0.5 * (1.0 + math.erf(deviations / _ROOT_2))  # NormalDist.cdf: asked for all that run
-
-    @staticmethod
-    def deviations(chance: float) -> float:
-        """How many standard deviations above the middle only this part of all replies is, at most four."""
-        return min(_NORMAL.inv_cdf(1.0 - min(chance, 1.0 - 1e-9)), MOST_DEVIATIONS)
 
 
 def _log_normal(logs: list[float]) -> tuple[float, float]:
@@ -69,19 +40,19 @@ def _log_normal(logs: list[float]) -> tuple[float, float]:
     return middle, math.sqrt(spread_2)
 
 
-class _Before(NamedTuple):
+class _Before:
     """What was to be expected before a reply was seen: forty lengths of equal weight, in order."""
 
-    tokens: Sequence[float]
-    weight: float  # of each; a reply that was seen weighs one
-    sums: Sequence[float]  # of all that are shorter; the last one: of all
+    def __init__(self, tokens: Sequence[float], weight: float) -> None:
+        """``weight``: of all of them; a reply that was seen weighs one."""
+        self.tokens = tokens
+        self.weight = weight / len(tokens)  # of each
+        self.sums = list(accumulate(tokens, initial=0.0))  # of all that are shorter; the last one: of all
+        self.total_weight = self.weight * _ATOMS
+        self.total = self.sums[-1] * self.weight
 
-    @classmethod
-    def of(cls, tokens: Sequence[float], weight: float) -> "_Before":
-        return cls(tokens, weight / len(tokens), list(accumulate(tokens, initial=0.0)))
 
-
-_BEFORE = _Before.of(_PRIOR, 1.0)
+_BEFORE: Final = _Before(_PRIOR, 1.0)
 
 
 class Lengths:
@@ -102,8 +73,8 @@ class Lengths:
         """
         self._seen = seen if isinstance(seen, list) and total is not None else sorted(seen)
         self._before = before = _BEFORE if like is None else like.as_before()
-        self._weight = len(self._seen) + before.weight * _ATOMS
-        self._total = (sum(self._seen) if total is None else total) + before.sums[-1] * before.weight
+        self._weight = len(self._seen) + before.total_weight
+        self._total = (sum(self._seen) if total is None else total) + before.total
         self._sums: list[int] | None = None  # of all shorter ones, for each that was seen
         self._as_before: _Before | None = None
         self._logs: tuple[float, float] | None = None
@@ -122,7 +93,7 @@ class Lengths:
     def as_before(self) -> _Before:
         """Its parts, as what is to be expected of others of the same model."""
         if self._as_before is None:
-            self._as_before = _Before.of(self.parts(), LIKE_WEIGHT)
+            self._as_before = _Before(self.parts(), LIKE_WEIGHT)
         return self._as_before
 
     def mean(self, limit: int | None = None) -> float:
@@ -143,7 +114,7 @@ class Lengths:
         return tokens if limit is None else min(tokens, float(limit))
 
     def _quantiles(self, parts: Sequence[float]) -> list[float]:
-        seen, (before, each, _) = self._seen, self._before
+        seen, before, each = self._seen, self._before.tokens, self._before.weight
         # Where each length of before begins, if all stood in a row in order, each as wide as it weighs.
         # Rounded up it stands at the same place among whole numbers, and is compared with them much faster.
         starts = [bisect_left(seen, math.ceil(one)) + number * each for number, one in enumerate(before)]
@@ -232,23 +203,33 @@ class LengthTable:
     def __init__(self) -> None:
         self._seen: OrderedDict[_Kind, _Seen] = OrderedDict()
         self._answers: dict[tuple[ModelName, str, int, int], Lengths] = {}
+        self._asked: tuple[Request, Lengths] | None = None  # the last answer: it is asked for again
+        self._last: tuple[ModelName, str, list[_Seen]] | None = None  # of the last reply
 
     def learn(self, request: Request, tokens: int) -> None:
         """Take in the length of one reply; zero, and what cannot be true, says nothing."""
         if not 0 < tokens <= MOST_TOKENS:
             return
-        self._answers.clear()
-        for kind in _kinds(request):
-            seen = self._seen.get(kind)
-            if seen is None:
-                seen = self._seen[kind] = _Seen()
+        self._forget_answers()
+        last, learns = self._last, list[_Seen]()
+        if last is not None and not request.prefix and last[0] == request.model and last[1] == request.client:
+            learns = last[2]  # they are the latest already
+        else:
+            for kind in _kinds(request):
+                seen = self._seen.setdefault(kind, _Seen())
+                learns.append(seen)
+                self._seen.move_to_end(kind)
+            while len(self._seen) > KINDS:
+                self._seen.popitem(last=False)
+            self._last = None if request.prefix else (request.model, request.client, learns)
+        for seen in learns:
             seen.add(tokens)
-            self._seen.move_to_end(kind)
-        while len(self._seen) > KINDS:
-            self._seen.popitem(last=False)
 
     def of(self, request: Request) -> Lengths:
         """The lengths of replies to requests like this one."""
+        known = self._asked
+        if known is not None and known[0] is request:
+            return known[1]
         prefix = request.prefix
         asked = (request.model, request.client, len(prefix), prefix[-1] if prefix else 0)
         found = self._answers.get(asked)
@@ -256,6 +237,7 @@ class LengthTable:
             if len(self._answers) >= ANSWERS:
                 self._answers.clear()
             found = self._answers[asked] = self._find(request)
+        self._asked = request, found
         return found
 
     def models(self) -> dict[ModelName, tuple[int, ...]]:
@@ -273,9 +255,19 @@ class LengthTable:
             seen = self._seen[kind] = _Seen()
             for one in tokens:
                 seen.add(one)
-            self._answers.clear()
+            self._last = None
+            self._forget_answers()
+
+    def _forget_answers(self) -> None:
+        self._answers.clear()
+        self._asked = None
 
     def _find(self, request: Request) -> Lengths:
+        last = self._last
+        if last is not None and not request.prefix and last[0] == request.model and last[1] == request.client:
+            closest, widest = last[2][0], last[2][-1]
+            is_kind = ENOUGH <= closest.count < widest.count
+            return closest.lengths(widest.lengths()) if is_kind else widest.lengths()
         known = self._seen.get((request.model, "", 0))
         if known is None:
             return NOTHING_SEEN

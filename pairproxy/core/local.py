@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from pairproxy.core.catalogue import node_catalogue
 from pairproxy.core.costs import Costs
@@ -22,11 +23,13 @@ from pairproxy.core.running import Running, RunningTable
 from pairproxy.core.speeds import MIN_LOAD_S, keys_of
 from pairproxy.core.timing import Timing
 
-MOST_LOST = 32  # engines that are remembered while they do not answer; no machine runs more
-MOST_ASKED = 1024  # names of models, also such as nobody has, for which an answer is kept
+MOST_LOST: Final = 32  # engines that are remembered while they do not answer; no machine runs more
+MOST_ASKED: Final = 1024  # names of models, also such as nobody has, for which an answer is kept
 LAST_PROMPTS = ("ollama", "lmstudio")  # kinds whose cache is the last prompt of each slot
 
 
+Told = Mapping[EngineId, int] | None
+"""The version of each engine's prefixes that a reader has; None: it is not told of them."""
 Holding = tuple[Place, EngineReport, ReplicaState]
 """A place of this node with its engine and the replica there."""
 
@@ -40,6 +43,7 @@ class _Answers:
     rates: dict[tuple[EngineId, ModelName], Rates] = field(default_factory=dict)
     all_rates: dict[EngineId, dict[ModelName, Rates]] = field(default_factory=dict)
     places: dict[tuple[ModelName, EngineId | None], Sequence[Holding]] = field(default_factory=dict)
+    held: dict[tuple[EngineId, ModelName], tuple[Rates, Replica | None]] = field(default_factory=dict)
 
 
 class LocalEngines:
@@ -63,6 +67,11 @@ class LocalEngines:
     def why_nothing(self) -> str:
         """Why peers get no slot here at present (documents.Withheld); "": they do."""
         return self.withheld or ("" if self._reports else Withheld.NO_ENGINE)
+
+    @property
+    def version(self) -> int:
+        """Grows with everything that may change what is answered of slots, speeds and places."""
+        return self._news + self.costs.lessons + self.foreign.changes
 
     def report(self, report: EngineReport) -> None:
         """Take in what probing an engine told."""
@@ -107,13 +116,10 @@ class LocalEngines:
         None of it was in the index, and as many other prompts have come since the index was begun as the
         engine has slots. True of engines that keep the last prompt of each slot and no more.
         """
+        if running.held_blocks or not running.request.prefix:
+            return False
         report = self._reports.get(running.place.engine)
-        if (
-            report is None
-            or report.kind not in LAST_PROMPTS
-            or running.held_blocks
-            or not running.request.prefix
-        ):
+        if report is None or report.kind not in LAST_PROMPTS:
             return False
         others = self._new_prompts.get(report.engine, 0)
         self._new_prompts[report.engine] = others + 1
@@ -180,6 +186,18 @@ class LocalEngines:
         rates = known[asked] = self.costs.rates(engine, report.kind if report else "", model)
         return rates
 
+    def held(self, engine: EngineId, model: ModelName) -> tuple[Rates, Replica | None]:
+        """How fast a model runs on an engine, and what it holds under that name; None: it lists none."""
+        known, asked = self._known().held, (engine, model)
+        found = known.get(asked)
+        if found is None:
+            report = self._reports.get(engine)
+            listed = [one for one, _ in report.replicas if one.model == model] if report is not None else []
+            if len(known) >= MOST_ASKED:
+                known.clear()
+            found = known[asked] = self.rates(engine, model), listed[0] if listed else None
+        return found
+
     def all_rates(self, engine: EngineId) -> dict[ModelName, Rates]:
         """The rates of every model an engine lists."""
         known = self._known().all_rates
@@ -205,7 +223,7 @@ class LocalEngines:
 
     def _known(self) -> _Answers:
         """What was answered, as far as nothing has changed since."""
-        version = self._news + self.costs.lessons + self.foreign.changes  # each of them only grows
+        version = self.version
         if self._answers.version != version:
             self._answers = _Answers(version)
         return self._answers
@@ -229,11 +247,7 @@ class LocalEngines:
             yield Place(self.own, called), self._reports[called], state
 
     def states(
-        self,
-        running: RunningTable,
-        reader: NodeId,
-        at: float,
-        told: Mapping[EngineId, int] | None = None,
+        self, running: RunningTable, reader: NodeId, at: float, told: Told = None
     ) -> tuple[EngineState, ...]:
         """The engines as the state document for ``reader`` shows them.
 

@@ -30,6 +30,11 @@ class AttemptId(NamedTuple):
     number: int
 
 
+def attempt_of(request: RequestId, number: int) -> AttemptId:
+    """The same as AttemptId(), without the function of a NamedTuple, which takes thrice as long."""
+    return tuple.__new__(AttemptId, (request, number))
+
+
 class Dialect(StrEnum):
     """A wire format: how requests, replies and errors are written."""
 

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from pairproxy.core.catalogue import CatalogueTable
 from pairproxy.core.documents import EngineState, Promise, ReplicaState, StateDocument, Wanted, Withheld
@@ -10,23 +11,23 @@ from pairproxy.core.models import EngineId, ModelName, NodeId, Place, Replica
 from pairproxy.core.prefix_news import HeardFrom
 from pairproxy.core.rules import STALE_S
 
-MAX_ENGINES = 32  # of one node; nobody runs more
-MAX_REPLICAS = 1000  # of one engine
+MAX_ENGINES: Final = 32  # of one node; nobody runs more
+MAX_REPLICAS: Final = 1000  # of one engine
 MAX_SLOTS = 4096  # of one node; vLLM's largest batches are in the hundreds, and each slot costs every plan
-PROMISED_S = 1.0  # no slot is kept for longer; they last a quarter of it
-MAX_WANTED = 64  # models that a node waits for; a queue holds a few hundred requests
-MAX_WANTED_PREFIXES = 8  # of one of them
-MOST_WAITING = 4096  # requests of one model: as many as an engine may have slots
-MOST_TOKENS = 1e9  # that they have together, or an engine keeps, or a window has
-MOST_LIVES = 8  # of one node that are remembered as over
-LONGEST_S = 86_400.0  # a day: no slot is held and no model loads for longer
+PROMISED_S: Final = 1.0  # no slot is kept for longer; they last a quarter of it
+MAX_WANTED: Final = 64  # models that a node waits for; a queue holds a few hundred requests
+MAX_WANTED_PREFIXES: Final = 8  # of one of them
+MOST_WAITING: Final = 4096  # requests of one model: as many as an engine may have slots
+MOST_TOKENS: Final = 1e9  # that they have together, or an engine keeps, or a window has
+MOST_LIVES: Final = 8  # of one node that are remembered as over
+LONGEST_S: Final = 86_400.0  # a day: no slot is held and no model loads for longer
 SLOWEST, FASTEST = 1e-3, 1e9  # tokens/s
-MOST_BETA = 1e3
-MOST_ASKED = 1024  # names of models, also such as nobody has, for which an answer is kept
-NAME_CHARACTERS = 256
-REASON_CHARACTERS = 32  # of the word for why nothing is offered; ours have ten at most
-CONTENT_CHARACTERS = 8 * NAME_CHARACTERS  # LM Studio's is put together of six names (engines.found)
-MAX_CAPABILITIES = 32  # of a model; Ollama knows a handful
+MOST_BETA: Final = 1e3
+MOST_ASKED: Final = 1024  # names of models, also such as nobody has, for which an answer is kept
+NAME_CHARACTERS: Final = 256
+REASON_CHARACTERS: Final = 32  # of the word for why nothing is offered; ours have ten at most
+CONTENT_CHARACTERS: Final = 8 * NAME_CHARACTERS  # LM Studio's is put together of six names (engines.found)
+MAX_CAPABILITIES: Final = 32  # of a model; Ollama knows a handful
 
 Found = tuple[Place, EngineState, ReplicaState]
 """A peer's place with its engine and the replica there."""

@@ -8,6 +8,7 @@ who comes is put in, and who ends is taken out.
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from pairproxy.core.avoidance import Avoidance
 from pairproxy.core.documents import EngineState
@@ -17,11 +18,11 @@ from pairproxy.core.models import AttemptId, ModelName, NodeId, Place, Rates
 from pairproxy.core.nodes import NodeTable
 from pairproxy.core.plan import MIN_REMAINING_S, Occupancy
 from pairproxy.core.promises import PromiseBook, kept_from
-from pairproxy.core.running import Running, RunningTable
+from pairproxy.core.running import Listener, Running, RunningTable
 
-FEW = 16  # that run at one place: so many are looked at for every plan, in a few microseconds each
-EACH_S = 0.001  # between two looks at more, for each of them: looking takes less than a hundredth of all time
-MOST_PLACES = 1024  # whose beta is in mind; a cluster has tens
+FEW: Final = 16  # that run at one place: so many are looked at for every plan, in a few microseconds each
+EACH_S: Final = 0.001  # between two looks at more, for each of them: less than a hundredth of all time
+MOST_PLACES: Final = 1024  # whose beta is in mind; a cluster has tens
 
 
 @dataclass(slots=True)
@@ -40,10 +41,18 @@ class _Many:
         if reading_s > 0.0:
             insort(self.reading, reading_s)
 
+    def has_read(self, attempt: AttemptId) -> None:
+        known = self.each.get(attempt)
+        if known is not None and known[0] > 0.0:
+            del self.reading[bisect_left(self.reading, known[0])]
+            self.each[attempt] = 0.0, known[1]
+
     def take_out(self, attempt: AttemptId) -> None:
-        reading_s, left_s = self.each.pop(attempt, (0.0, -1.0))
-        if left_s >= 0.0:
-            del self.ends[bisect_left(self.ends, left_s)]
+        known = self.each.pop(attempt, None)
+        if known is None:
+            return
+        reading_s, left_s = known
+        del self.ends[bisect_left(self.ends, left_s)]
         if reading_s > 0.0:
             del self.reading[bisect_left(self.reading, reading_s)]
 
@@ -62,7 +71,7 @@ class _Told:
         self.frees_in_s: Sequence[float] = () if state is None else state.frees_in_s
 
 
-class SlotTable:
+class SlotTable(Listener):
     """Who runs at each place and is expected there, for whoever plans. Hears of what begins and ends."""
 
     def __init__(
@@ -123,21 +132,19 @@ class SlotTable:
 
     def sent(self, running: Running) -> None:
         """A request takes a slot."""
-        many = self._many.get(running.place)
+        many = self._many.get(running.place) if self._many else None
         if many is not None:
             self._put_in(many, running, running.dispatched_at)
 
     def begun(self, running: Running) -> None:
         """Its prompt is read."""
-        many = self._many.get(running.place)
-        if many is not None and running.attempt in many.each:
-            _, left_s = many.each[running.attempt]
-            many.take_out(running.attempt)
-            many.put_in(running.attempt, 0.0, left_s)
+        many = self._many.get(running.place) if self._many else None
+        if many is not None:
+            many.has_read(running.attempt)
 
     def ended(self, running: Running) -> None:
         """It gives its slot back."""
-        many = self._many.get(running.place)
+        many = self._many.get(running.place) if self._many else None
         if many is not None:
             many.take_out(running.attempt)
             if not many.each:
@@ -153,11 +160,14 @@ class SlotTable:
         slowness = 1.0 + beta * max(count + len(frees_in_s) + len(kept_s) - 1, 0)
         if count + len(frees_in_s) > FEW:
             many = self._looked_at(place, frees_in_s, heard_at, slowness, at)
-            ends, reading = many.ends[:], many.reading[:]
-            for kept in kept_s:
-                insort(ends, max(kept / slowness, MIN_REMAINING_S))
-            return Occupancy.of_sorted(place, slots, beta, ends, reading)
-        self._many.pop(place, None)
+            ends = (
+                many.ends
+                if not kept_s
+                else sorted([*many.ends, *[max(kept / slowness, MIN_REMAINING_S) for kept in kept_s]])
+            )
+            return Occupancy.of_sorted(place, slots, beta, ends, many.reading)
+        if self._many:
+            self._many.pop(place, None)
         if not count and not frees_in_s and not kept_s:
             return Occupancy(place, slots, beta)
         age_s = 0.0 if heard_at is None else at - heard_at

@@ -7,12 +7,14 @@ the engine; what every request there has advanced by is one number, and adding a
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Final
 
 from pairproxy.core.documents import ReplicaState
 from pairproxy.core.models import Candidate, Place
 
-MIN_REMAINING_S = 0.05  # a request that outlived its prediction still holds its slot
+MIN_REMAINING_S: Final = 0.05  # a request that outlived its prediction still holds its slot
 
 
 class Occupancy:
@@ -27,6 +29,7 @@ class Occupancy:
         reading: list[float] | None = None,
     ) -> None:
         """Of an engine where nothing runs; else as of_sorted says."""
+        self._are_lent = ends is not None
         self.place = place
         self.slots = slots
         self.beta = beta
@@ -35,6 +38,7 @@ class Occupancy:
         self._ends = [] if ends is None else ends  # of what runs then: seconds alone, from now on, sorted
         self._advanced = 0.0  # seconds alone by which each has advanced when the slot is free
         self._reading = [] if reading is None else reading  # seconds of it left now, of what reads; sorted
+        self._sums: Sequence[float] | None = None  # of the first of the ends, of none at first; see _summed
 
     @classmethod
     def of(
@@ -51,7 +55,7 @@ class Occupancy:
     def of_sorted(
         cls, place: Place, slots: int, beta: float, ends: list[float], reading: list[float]
     ) -> "Occupancy":
-        """The same of what is sorted already, and no shorter than MIN_REMAINING_S. It keeps the lists."""
+        """The same of what is sorted already, and no shorter than MIN_REMAINING_S. The lists are lent."""
         made = cls(place, slots, beta, ends, reading)
         made._go_on()
         return made
@@ -75,18 +79,30 @@ class Occupancy:
 
     def take(self, before_s: float, alone_s: float) -> None:
         """Put a request on the slot that is free first (as lasts_s says)."""
-        insort(self._ends, self._advanced_by(before_s) + max(alone_s, MIN_REMAINING_S))
+        end = self._advanced_by(before_s) + max(alone_s, MIN_REMAINING_S)
+        self._own_lists()
+        insort(self._ends, end)
+        self._sums = None
         if self.wait_s <= 0.0:
             insort(self._reading, before_s)
         self.in_flight += 1
         self._go_on()
 
+    def _own_lists(self) -> None:
+        """Before any of them is changed: mostly a place is only asked."""
+        if self._are_lent:
+            self._ends, self._reading, self._are_lent = self._ends[:], self._reading[:], False
+
     def _go_on(self) -> None:
         """Let time pass until a slot is free."""
+        if len(self._ends) < self.slots:
+            return
+        self._own_lists()
         ends = self._ends
         while len(ends) >= self.slots:
             slowness = 1.0 + self.beta * (len(ends) - 1)
             end = ends.pop(0)
+            self._sums = None
             self.wait_s += (end - self._advanced) * slowness
             self._advanced = end
 
@@ -96,9 +112,14 @@ class Occupancy:
         That one slows nobody but for its own share, and each of the others slows it until its own end. So
         they need not be gone through one by one: a sum over those that end before is all.
         """
-        ends, own = self._ends, level - self._advanced
-        ended = bisect_right(ends, level)
-        others = sum(ends[:ended]) - ended * self._advanced + (len(ends) - ended) * own
+        return self._until(level, bisect_right(self._ends, level))
+
+    def _until(self, level: float, ended: int) -> float:
+        """The same, where so many end before that."""
+        sums, own = self._sums, level - self._advanced
+        if sums is None:  # where many run, a request is priced by a handful of them
+            sums = self._sums = list(accumulate(self._ends, initial=0.0))
+        others = sums[ended] - ended * self._advanced + (len(self._ends) - ended) * own
         return own + self.beta * others
 
     def _advanced_by(self, seconds: float) -> float:
@@ -107,11 +128,21 @@ class Occupancy:
         level = self._advanced + seconds / (1.0 + self.beta * len(ends))
         if not ends or level <= ends[0]:
             return level
-        ended = bisect_right(ends, seconds, key=self._seconds_until)
+        count, last_s = len(ends), 0.0
+        ended, not_ended = 0, count
+        while ended < not_ended:
+            middle = (ended + not_ended) // 2
+            last, with_it = ends[middle], middle + 1
+            while with_it < count and ends[with_it] == last:
+                with_it += 1
+            until_s = self._until(last, with_it)
+            if seconds < until_s:
+                not_ended = middle
+            else:
+                ended, last_s = with_it, until_s
         if not ended:
             return level
-        last = ends[ended - 1]
-        return last + (seconds - self._seconds_until(last)) / (1.0 + self.beta * (len(ends) - ended))
+        return ends[ended - 1] + (seconds - last_s) / (1.0 + self.beta * (count - ended))
 
 
 def price(

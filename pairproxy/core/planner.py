@@ -28,7 +28,7 @@ class Placed:
         self.waiting, self.pick, self.decision = waiting, pick, decision
 
 
-MOST_USED = 1024  # places of which it is remembered when they were picked last; a cluster has tens
+MOST_USED: Final = 1024  # places of which it is remembered when they were picked last; a cluster has tens
 
 
 class _Walk:

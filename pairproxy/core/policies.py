@@ -61,7 +61,7 @@ def fastest_finish(candidates: Sequence[Candidate], asked: Asked) -> tuple[Candi
     then one node alone would have been faster.
     """
     if len(candidates) == 1:
-        return candidates[0], f"finishes first, in {candidates[0].finish_s:.2f} s"
+        return candidates[0], _finishes_first(candidates[0])
     least_s = min([one.chain_s for one in candidates])
     best, best_s, left_out = None, math.inf, 0
     for one in _rotated(candidates, asked.turn):
@@ -74,7 +74,12 @@ def fastest_finish(candidates: Sequence[Candidate], asked: Asked) -> tuple[Candi
     best = best or candidates[0]
     if left_out:
         return best, f"its chain goes on here, this step until {best.finish_s:.2f} s from now"
-    return best, f"finishes first, in {best.finish_s:.2f} s"
+    return best, _finishes_first(best)
+
+
+def _finishes_first(best: Candidate) -> str:
+    # Compiled, an f-string takes twice as long.
+    return "finishes first, in " + format(best.finish_s, ".2f") + " s"
 
 
 def least_busy(candidates: Sequence[Candidate], asked: Asked) -> tuple[Candidate, str]:

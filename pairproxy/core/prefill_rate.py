@@ -6,11 +6,12 @@ sample may look faster than it was, never slower.
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 LEARNING_WEIGHT = 0.2  # of one full-sized sample in a running mean: follows a change within ten replies
-CONFIRMS_TIMES = 1.15  # of what was measured: the noise of one sample
-PLAUSIBLE_TIMES = 20.0  # of the prior: the fastest cards read about that much faster than the slowest
-MOST_STEP = math.log(2.0)  # one sample counts as at most twice as fast or slow as was expected
+CONFIRMS_TIMES: Final = 1.15  # of what was measured: the noise of one sample
+PLAUSIBLE_TIMES: Final = 20.0  # of the prior: the fastest cards read about that much faster than the slowest
+MOST_STEP: Final = math.log(2.0)  # one sample counts as at most twice as fast or slow as was expected
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ block and all before it. Both caches below keep that true: what is held of a pro
 from collections import Counter, OrderedDict
 from collections.abc import Container
 from dataclasses import dataclass, field
+from typing import Final
 
 from pairproxy.core.models import BLOCK_TOKENS, ModelName, Place
 
@@ -21,8 +22,8 @@ TOKENS = {
     "embedded": 45_056,  # 1 GiB of RAM: eleven prompts of 4096 tokens
 }
 """Tokens that a kind of engine keeps beside its slots where it does not say; none for the others."""
-PRIOR_CONTEXT_TOKENS = 8192  # of a slot whose window is not known
-MOST_BLOCKS = 32_768  # of one model on one engine: two million tokens, 5 MB of memory here
+PRIOR_CONTEXT_TOKENS: Final = 8192  # of a slot whose window is not known
+MOST_BLOCKS: Final = 32_768  # of one model on one engine: two million tokens, 5 MB of memory here
 
 
 @dataclass(frozen=True, slots=True)

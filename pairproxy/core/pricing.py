@@ -43,8 +43,8 @@ class Pricing:
         self.is_rescued = is_rescued
         self.bursts = Bursts()
         self.slots = SlotTable(local, nodes, running, avoidance, promises)
-        running.tell(self.bursts.sent, self.bursts.ended)
-        running.tell(self.slots.sent, self.slots.ended)
+        running.tell(self.bursts)
+        running.tell(self.slots)
         self.holders = Holders(local, nodes)
         self.backlog = Backlog(local, nodes)
         self.affinity = Affinity()
@@ -112,23 +112,21 @@ class Pricing:
         """Whether any node, also one that does not answer just now, could serve it."""
         return self.holders.is_known(request)
 
-    def replica(self, place: Place, model: ModelName) -> Replica | None:
-        """What a place holds under this name; None: it lists no such model."""
+    def held(self, place: Place, model: ModelName) -> tuple[Rates, Replica | None]:
+        """The rates of a model at a place, the best known, and what it lists under this name."""
         if place.node == self._local.own:
-            for here, _, state in self._local.places(model, None):
-                if here == place:
-                    return state.replica
-        elif (known := self._nodes.engine(place)) is not None:
-            for state in known[0].replicas:
-                if state.replica.model == model:
-                    return state.replica
-        return None
-
-    def rates(self, place: Place, model: ModelName) -> Rates:
-        """The rates of a model at a place, the best known."""
-        known = None if place.node == self._local.own else self._nodes.engine(place)
+            return self._local.held(place.engine, model)
+        known = self._nodes.engine(place)
         if known is not None:
             for state in known[0].replicas:
                 if state.replica.model == model:
-                    return state.rates
-        return self._local.rates(place.engine, model)
+                    return state.rates, state.replica
+        return self._local.rates(place.engine, model), None
+
+    def replica(self, place: Place, model: ModelName) -> Replica | None:
+        """What a place holds under this name; None: it lists no such model."""
+        return self.held(place, model)[1]
+
+    def rates(self, place: Place, model: ModelName) -> Rates:
+        """The rates of a model at a place, the best known."""
+        return self.held(place, model)[0]

@@ -8,13 +8,14 @@ whose prompt this node has in its cache; then who was given least work.
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from pairproxy.core.documents import Promise
 from pairproxy.core.models import EngineId, NodeId
 
 PROMISE_S = 0.25  # long enough for a document, a plan and a request on a slow LAN; short beside any reply
 PASSED_S = 1.0  # who let a promise lapse that it had not asked for does not want this place, for so long
-ORIGINS = 256  # remembered, of those served here; more nodes are not paired with one
+ORIGINS: Final = 256  # remembered, of those served here; more nodes are not paired with one
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,12 @@ from typing import Final
 from pairproxy.core.errors import PairproxyError, Unreachable
 from pairproxy.core.models import Place, Request, RequestId
 
-NOWHERE_S = 10.0  # how long a request waits for a model that some node had and none has now
+NOWHERE_S: Final = 10.0  # how long a request waits for a model that some node had and none has now
 FULL_S = 60.0  # how long, while all engines that have it say that they are full: a model loads in that time
-PASSED_S = 10.0  # how long later requests of others may pass a client's first one: nothing starves
-AT_ONCE_S = 2.0  # after the first of them: a program that fans out has done so by then
-READ_AS_ONE = 20.0  # tokens that engines read in the time of writing one: 10 to 50 are usual
-LONGER = 2.0  # times as many tokens: told lengths are limits, and what differs by less says nothing
+PASSED_S: Final = 10.0  # how long later requests of others may pass a client's first one: nothing starves
+AT_ONCE_S: Final = 2.0  # after the first of them: a program that fans out has done so by then
+READ_AS_ONE: Final = 20.0  # tokens that engines read in the time of writing one: 10 to 50 are usual
+LONGER: Final = 2.0  # times as many tokens: told lengths are limits, and what differs by less says nothing
 NO_PLACES: Final[frozenset[Place]] = frozenset()
 MOST_CLIENTS = 1024  # that do not wait now, whose turn is remembered while others wait; the oldest goes first
 

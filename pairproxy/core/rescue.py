@@ -24,6 +24,7 @@ it, and what is sent to a slower node in the first place is what core.risk allow
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from pairproxy.core.bursts import Burst
 from pairproxy.core.commands import BreakOff
@@ -34,14 +35,14 @@ from pairproxy.core.models import AttemptId, Candidate, Place, Request
 from pairproxy.core.occupancies import Occupancies
 from pairproxy.core.running import Running
 
-LOOK_S = 0.5  # between two looks while nothing happens: what is left to do there grows as it goes on
-SAVES_PART = 0.1  # of the rest, at least (docs/scheduling.md: what was tried)
-SAVES_S = 2.0  # and so many seconds: less is within what lengths and speeds are known to
-MOST_MOVES = 2  # of one request: to a faster node, and from there to the fastest
-WASTED_PART = 0.1  # of what a burst has written so far may be for nothing ...
+LOOK_S: Final = 0.5  # between two looks while nothing happens: what is left to do there grows as it goes on
+SAVES_PART: Final = 0.1  # of the rest, at least (docs/scheduling.md: what was tried)
+SAVES_S: Final = 2.0  # and so many seconds: less is within what lengths and speeds are known to
+MOST_MOVES: Final = 2  # of one request: to a faster node, and from there to the fastest
+WASTED_PART: Final = 0.1  # of what a burst has written so far may be for nothing ...
 WASTED_TOKENS = 2000.0  # ... beside this: a few usual replies, or a small burst could never be helped
 PATIENCE_PART = 0.5  # of what a request may wait: later it has to end where it is, the queue would refuse it
-LEAST_S = 0.01  # two looks are never closer: rounding must not make the daemon spin
+LEAST_S: Final = 0.01  # two looks are never closer: rounding must not make the daemon spin
 
 
 @dataclass(frozen=True, slots=True)

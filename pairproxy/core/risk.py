@@ -13,19 +13,20 @@ Lengths are taken as log-normal, as those of published chat traffic are (Lengths
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pairproxy.core.bursts import Burst, Bursts
-from pairproxy.core.lengths import MOST_DEVIATIONS, Lengths, Unlikely
+from pairproxy.core.lengths import Lengths
 from pairproxy.core.models import Candidate, ModelName, Place, Request
 from pairproxy.core.plan import Occupancy
 from pairproxy.core.running import Running
+from pairproxy.core.unlikely import MOST_DEVIATIONS, Unlikely
 
 ACCEPTED = 0.2  # the most at which no burst in two hundred ended late (docs/scheduling.md: what was tried)
 SMALL = 12.0  # requests; of a larger burst more are sent away, and what is accepted is shared among them
-ALIKE_SPREAD = 0.1  # of the logarithm of their lengths, at most: equal tasks have about equal replies
-LUCK = 0.3  # over the root of how many are ahead at home: this part of their time may be missing
-SLOWER = 1.05  # times the seconds of a mean reply at home: such a place is a slower one
+ALIKE_SPREAD: Final = 0.1  # of the logarithm of their lengths, at most: equal tasks have about equal replies
+LUCK: Final = 0.3  # over the root of how many are ahead at home: this part of their time may be missing
+SLOWER: Final = 1.05  # times the seconds of a mean reply at home: such a place is a slower one
 
 
 class Bound(NamedTuple):

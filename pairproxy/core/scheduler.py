@@ -14,8 +14,9 @@ The rule, in the order of the code:
    refusal (the slot went to somebody else) blames nobody and is planned again.
 """
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Set
 from random import Random
+from typing import Final
 
 from pairproxy.core.arrivals import Arrivals
 from pairproxy.core.commands import Command, Dispatch, Enqueue, Refuse
@@ -46,7 +47,8 @@ from pairproxy.core.events import (
     SpeedMeasured,
 )
 from pairproxy.core.knowledge import Knowledge
-from pairproxy.core.models import AttemptId, EngineId, NodeId, Place
+from pairproxy.core.local import Told
+from pairproxy.core.models import NodeId, Place, attempt_of
 from pairproxy.core.planner import Placed
 from pairproxy.core.pricing import KnownPlaces
 from pairproxy.core.queue import Waiting
@@ -56,7 +58,7 @@ from pairproxy.core.running import Running
 from pairproxy.core.sharing import Sharing
 from pairproxy.core.silence import Silence
 
-MIN_WAKEUP_S = 0.01  # two wake-ups are never closer: rounding must not make the daemon spin
+MIN_WAKEUP_S: Final = 0.01  # two wake-ups are never closer: rounding must not make the daemon spin
 
 
 class Scheduler:
@@ -80,16 +82,19 @@ class Scheduler:
 
     def handle(self, event: Event) -> list[Command]:
         """Take in what happened; answer what to do now, in order."""
-        self.running.count_time(event.at)
-        self.local.foreign.count_time(event.at)
+        at = event.at
+        self.running.count_time(at)
+        self.local.foreign.count_time(at)
         commands: list[Command] = []
         self._take_in(event, commands)
-        commands += self._endings.overdue(event.at)
-        self._sharing.before_plan(event.at)
-        self._plan(event.at, commands)
-        commands += self._rescue.look(event.at)
-        commands += self._silence.look(event.at)
-        self._sharing.after_plan(event.at)
+        if len(self._knows.queue):
+            commands += self._endings.overdue(at)
+        self._sharing.before_plan(at)
+        self._plan(at, commands)
+        for broken_off in self._rescue.look(at), self._silence.look(at):
+            if broken_off:
+                commands += broken_off
+        self._sharing.after_plan(at)
         return commands
 
     @property
@@ -108,7 +113,9 @@ class Scheduler:
     def next_wakeup(self, at: float) -> float | None:
         """When handle(TimePassed) is due if nothing else happens before; None: never."""
         knows = self._knows
-        times = [knows.promises.next_end(at), self._rescue.next_look(), self._silence.next_look()]
+        times = [self._rescue.next_look(), self._silence.next_look()]
+        if knows.promises.has_any:
+            times.append(knows.promises.next_end(at))
         if len(knows.queue):
             times += [knows.avoidance.next_end(at), knows.asking.next_end(at), knows.planner.settles_at]
             times += [self.nodes.next_stale(at), self.nodes.next_promise_end(at), knows.queue.next_deadline()]
@@ -153,13 +160,7 @@ class Scheduler:
         return self._knows.pricing.known_places(at)
 
     def document_for(
-        self,
-        reader: NodeId,
-        epoch: str,
-        sequence: int,
-        name: str,
-        at: float,
-        told: Mapping[EngineId, int] | None = None,
+        self, reader: NodeId, epoch: str, sequence: int, name: str, at: float, told: Told = None
     ) -> StateDocument:
         """What this node publishes about itself to one peer. ``told``: see LocalEngines.states."""
         return self._sharing.document(reader, epoch, sequence, name, at, told)
@@ -167,16 +168,20 @@ class Scheduler:
     # --- events -----------------------------------------------------------------------------------------
 
     def _take_in(self, event: Event, commands: list[Command]) -> None:
+        if isinstance(event, RequestArrived):
+            self._arrive(event, commands)
+        elif isinstance(event, AttemptFinished):
+            self._finish(event)
+        elif isinstance(event, FirstByteReceived):
+            if (running := self.running.get(event.attempt)) is not None:
+                self._begin(running, event.at, is_error=event.is_error)
+        else:
+            self._take_rare(event, commands)
+
+    def _take_rare(self, event: Event, commands: list[Command]) -> None:
         match event:
-            case RequestArrived():
-                self._arrive(event, commands)
             case RequestAbandoned():
                 self._endings.abandoned(event)
-            case FirstByteReceived():
-                if (running := self.running.get(event.attempt)) is not None:
-                    self._begin(running, event.at, is_error=event.is_error)
-            case AttemptFinished():
-                self._finish(event)
             case AttemptFailed():
                 commands += self._endings.failed(event)
             case ReplyBroken():
@@ -239,7 +244,8 @@ class Scheduler:
             if event.is_whole:
                 self._begin(running, event.at)
                 self.running.count_time(event.at)  # it was two events
-            self._silence.heard(running, event.at)
+            else:
+                self._silence.heard(running, event.at)
             self._rescue.finished(running, event.usage.output_tokens or 0)
             self._endings.finished(event, running)
 
@@ -275,17 +281,17 @@ class Scheduler:
     def _dispatch(self, placed: Placed, at: float, commands: list[Command]) -> None:
         waiting, pick, pricing = placed.waiting, placed.pick, self._knows.pricing
         waiting.attempts += 1
-        request, place, attempt = waiting.request, pick.place, AttemptId(waiting.request.id, waiting.attempts)
-        rates, prefixes = pricing.rates(place, request.model), self.local.prefixes
+        request, place = waiting.request, pick.place
+        attempt, prefixes = attempt_of(request.id, waiting.attempts), self.local.prefixes
+        rates, replica = pricing.held(place, request.model)
         self._knows.served[request.id] = waiting
         self._knows.chains.sent(request.id, place)
         pricing.sent(request, pick, at)
         running = Running(attempt, request, place, rates, at, pick.service_s)
         if place.node == self.own:
             running.held_blocks = prefixes.matched(place.engine, request.model, request.prefix)
-        running.was_cold, running.read_s = pick.load_s > 0.0, pick.read_s
+        running.replica, running.was_cold, running.read_s = replica, pick.load_s > 0.0, pick.read_s
         running.begins_s = self._silence.begins_s(request, pick, rates)
-        running.replica = pricing.replica(place, request.model)
         self.running.add(running)
         commands.append(Dispatch(attempt, placed.decision, self._silence.quiet_s(request, pick, rates)))
 

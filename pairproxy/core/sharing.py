@@ -5,17 +5,19 @@ for STARVING_S gets the next free slot before them, and then has to wait as long
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Final
 
 from pairproxy.core.documents import PROTOCOL, EngineReport, EngineState, StateDocument, Wanted
 from pairproxy.core.knowledge import Knowledge
+from pairproxy.core.local import Told
 from pairproxy.core.models import EngineId, NodeId, Place, Request
 from pairproxy.core.promises import Wish
 
-STARVING_S = 5.0  # half of what a request may starve at most: the next slot has to come free, too
+STARVING_S: Final = 5.0  # half of what a request may starve at most: the next slot has to come free, too
 ALONE_S = 10.0  # after so long without another, an origin that uses an engine need not ask for its slots
-GRACE_S = 0.05  # a document that was written before its reader heard a promise says nothing about it
+GRACE_S: Final = 0.05  # a document that was written before its reader heard a promise says nothing about it
 
 
 class Sharing:
@@ -111,7 +113,7 @@ class Sharing:
         sequence: int,
         name: str,
         at: float,
-        told: Mapping[EngineId, int] | None = None,
+        told: Told = None,
     ) -> StateDocument:
         """What this node publishes about itself to one peer. ``told``: see LocalEngines.states."""
         knows, local = self._knows, self._knows.local
@@ -129,9 +131,7 @@ class Sharing:
             withheld="" if knows.is_draining else local.why_nothing,
         )
 
-    def publish(
-        self, reader: NodeId, at: float, told: Mapping[EngineId, int] | None
-    ) -> tuple[EngineState, ...]:
+    def publish(self, reader: NodeId, at: float, told: Told) -> tuple[EngineState, ...]:
         """The engines as the document for ``reader`` shows them, with who gets their next slots.
 
         ``told``: see LocalEngines.states.

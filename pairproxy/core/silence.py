@@ -20,6 +20,7 @@ that is reckoned here.
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from pairproxy.core.commands import BreakOff
 from pairproxy.core.errors import NodeGone
@@ -27,11 +28,11 @@ from pairproxy.core.knowledge import Knowledge
 from pairproxy.core.models import AttemptId, Candidate, Place, Rates, Request
 from pairproxy.core.running import Running
 
-TIMES = 4.0  # as long as expected: estimates of prompts err by two, speeds under foreign load by as much
-LOADING_S = 600.0  # 200 GB from a slow disk; Ollama itself gives up after five minutes
-LONGEST_TOKENS = 8192  # of a reply where neither the request nor the engine sets a limit: a long file
-LOOK_S = 5.0  # between two looks at what is overdue: whether another place has become free
-MOST_PLACES = 1024  # whose last sign of life is remembered; a cluster has tens
+TIMES = 4.0  # as long as expected: prompts are guessed to a factor of two, speeds under foreign load as well
+LOADING_S: Final = 600.0  # 200 GB from a slow disk; Ollama itself gives up after five minutes
+LONGEST_TOKENS: Final = 8192  # of a reply where neither the request nor the engine sets a limit: a long file
+LOOK_S: Final = 5.0  # between two looks at what is overdue: whether another place has become free
+MOST_PLACES: Final = 1024  # whose last sign of life is remembered; a cluster has tens
 
 
 class Silence:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from pairproxy.core.decode_curve import FULL_TOKENS, MOST_LOG, CurveFacts, DecodeCurve
 from pairproxy.core.documents import EngineReport
@@ -11,16 +12,16 @@ from pairproxy.core.prefill_rate import LEARNING_WEIGHT, PLAUSIBLE_TIMES, Prefil
 from pairproxy.core.timing import Timing
 from pairproxy.core.values import spell
 
-FULL_PREFILL_TOKENS = 256  # fewer are dominated by fixed costs and count for less
-MIN_DECODE_TOKENS = 8  # fewer say more about the clock than about the engine
-MIN_PREFILL_TOKENS = 16
-PROOF_TOKENS = 64  # read anew: fewer than a calibration's say too little to replace what was learned
-PROVEN_REPLIES = 5  # before them nothing is usual: what is slow is our own guess
-USUAL_PROMPT_TIMES = 2.0  # a prompt longer than that decodes slower for its own reasons
-USUAL_PROMPT_WEIGHT = 0.05  # of one reply in the usual length of prompts: the last twenty
-LESSONS_PER_S = 50  # replies that teach: a change is followed within ten, so that more only cost time
-MIN_LOAD_S = 0.5  # less is bookkeeping, not a load
-FASTEST = math.exp(MOST_LOG)  # tokens/s: an engine that tells less time than that mistakes its units
+FULL_PREFILL_TOKENS: Final = 256  # fewer are dominated by fixed costs and count for less
+MIN_DECODE_TOKENS: Final = 8  # fewer say more about the clock than about the engine
+MIN_PREFILL_TOKENS: Final = 16
+PROOF_TOKENS: Final = 64  # read anew: fewer than a calibration's say too little to replace what was learned
+PROVEN_REPLIES: Final = 5  # before them nothing is usual: what is slow is our own guess
+USUAL_PROMPT_TIMES: Final = 2.0  # a prompt longer than that decodes slower for its own reasons
+USUAL_PROMPT_WEIGHT: Final = 0.05  # of one reply in the usual length of prompts: the last twenty
+LESSONS_PER_S: Final = 50  # replies that teach: a change is followed within ten, so that more only cost time
+MIN_LOAD_S: Final = 0.5  # less is bookkeeping, not a load
+FASTEST: Final = math.exp(MOST_LOG)  # tokens/s: an engine that tells less time than that mistakes its units
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class Known:
     def table(self) -> SlotTable:
         """One that has seen nothing yet."""
         table = SlotTable(self.local, self.nodes, self.running, self.avoidance, PromiseBook())
-        self.running.tell(table.sent, table.ended)
+        self.running.tell(table)
         return table
 
     def send(self, node: NodeId = A) -> None:
