@@ -178,7 +178,9 @@ class Meter:
         """Whether the body is one of records: as its first bytes show, else as it was asked for."""
         if self._shown is not None:
             return self._shown
-        start = self._beginning(START_BYTES).lstrip()
+        start = self._beginning(START_BYTES)
+        if start[:1] != b"{":
+            start = start.lstrip()
         is_json = self._dialect is not _OLLAMA and start[:1] in (b"{", b"[")
         shown = (self._is_asked_to_stream and not is_json) or _is_server_sent(start)
         if self.size_bytes >= START_BYTES:
@@ -201,7 +203,10 @@ class Meter:
 
     def _is_closed(self, last: bytes) -> bool:
         """Whether a body that is one document is whole. Text (a transcription) has no end of its own."""
-        start = self._beginning(START_BYTES).lstrip()[:1]
+        start = self._beginning(START_BYTES)
+        if start[:1] != b"{":
+            start = start.lstrip()
+        start = start[:1]
         return last.endswith(b"}" if start == b"{" else b"]" if start == b"[" else b"")
 
     def _last_records(self) -> list[bytes]:

@@ -13,6 +13,7 @@ from pairproxy.core.models import Dialect, Usage
 _VALUE: Final = re.compile(rb"\s*:\s*([0-9.eE+-]+)")
 _TRIES: Final = 8  # places of one key that hold no number (null, an object) before a search ends
 _COUNT_LIMIT: Final = 1e9  # tokens; more is no count
+_COUNTS_LIMIT: Final = 1_000_000_000  # the same
 _SECONDS_LIMIT: Final = 1e9  # 31 years
 _decode_reply: Final = msgspec.json.Decoder(Reply).decode
 
@@ -110,6 +111,8 @@ def counts_of(document: bytes) -> Usage | None:
 
 def _possible(value: int | float) -> int | None:
     """A number, if it is a possible count."""
+    if isinstance(value, int):  # by itself: both kinds at once are compared by calls
+        return value if 0 <= value < _COUNTS_LIMIT else None
     return int(value) if 0 <= value < _COUNT_LIMIT else None
 
 

@@ -121,7 +121,10 @@ def _is_spaced(text: bytes, fields: Fields) -> bool:
     parts: list[bytes | msgspec.Raw] = []
     before = b'{"'
     for key, value in fields.items():
-        parts += (before, key.encode(), b'": ', value)
+        parts.append(before)  # one by one: that is a store each, and to add a tuple of them a call
+        parts.append(key.encode())
+        parts.append(b'": ')
+        parts.append(value)
         before = b', "'
     parts.append(b"}")
     return b"".join(parts) == text

@@ -60,6 +60,8 @@ def test_the_split_of_the_bytes_does_not_matter(step: int) -> None:
         (b'[{"embedding":[[1.0]]}]', Outcome.DONE),
         (b'[{"embedding":[[1.0', Outcome.TRUNCATED),
         (b'{"text":"he', Outcome.TRUNCATED),
+        (b'{"text":"' + b"he" * (TAIL_BYTES // 2 + 99), Outcome.TRUNCATED),
+        (b' {"text":"hello"} \n', Outcome.DONE),
         (b"", Outcome.DONE),
     ],
 )
