@@ -79,29 +79,32 @@ def test_copilot_fills_its_picker(pair: tuple[Node, Node]) -> None:
 def test_the_official_ollama_client_lists_shows_and_uses_both(pair: tuple[Node, Node]) -> None:
     """`ollama list`, `show`, `ps` and a chat with each model, at each port."""
     for node in pair:
-        client = ollama.Client(f"http://127.0.0.1:{node.port}", trust_env=False)
-        models = [one.model for one in client.list().models]
-        assert sorted(model for model in models if model) == sorted([MINE, THEIRS])
-        for model in models:
-            assert model is not None
-            assert client.show(model).capabilities
-            assert client.chat(model, QUESTION, options={"num_predict": 4}).message.content
-            assert client.embed(model, "hello").embeddings
-        ask = client.ps
-        loaded = until(lambda ask=ask: [one.model for one in ask().models], "something is loaded")  # type: ignore[misc]
-        assert set(loaded) <= {MINE, THEIRS}
+        with ollama.Client(f"http://127.0.0.1:{node.port}", trust_env=False) as client:
+            _list_show_and_use(client)
+
+
+def _list_show_and_use(client: ollama.Client) -> None:
+    models = [one.model for one in client.list().models]
+    assert sorted(model for model in models if model) == sorted([MINE, THEIRS])
+    for model in models:
+        assert model is not None
+        assert client.show(model).capabilities
+        assert client.chat(model, QUESTION, options={"num_predict": 4}).message.content
+        assert client.embed(model, "hello").embeddings
+    ask = client.ps
+    loaded = until(lambda ask=ask: [one.model for one in ask().models], "something is loaded")  # type: ignore[misc]
+    assert set(loaded) <= {MINE, THEIRS}
 
 
 def test_home_assistant_finds_and_asks_another_nodes_model(pair: tuple[Node, Node]) -> None:
-    """Its setup lists within 5 s; its questions stream, with a window of their own and keep_alive -1."""
+    """Its setup lists; its questions stream, with a window of their own and keep_alive -1."""
 
     async def main() -> str:
-        client = ollama.AsyncClient(f"http://127.0.0.1:{pair[0].port}", trust_env=False)
-        listed = await asyncio.wait_for(client.list(), 5.0)
-        assert THEIRS in [one.model for one in listed.models]
-        options = {"num_ctx": 8192, "num_predict": 4}
-        stream = await client.chat(THEIRS, QUESTION, stream=True, keep_alive=-1, options=options)
-        return "".join([part.message.content or "" async for part in stream])
+        async with ollama.AsyncClient(f"http://127.0.0.1:{pair[0].port}", trust_env=False) as client:
+            assert THEIRS in [one.model for one in (await client.list()).models]
+            options = {"num_ctx": 8192, "num_predict": 4}
+            stream = await client.chat(THEIRS, QUESTION, stream=True, keep_alive=-1, options=options)
+            return "".join([part.message.content or "" async for part in stream])
 
     assert asyncio.run(main())
 

@@ -57,29 +57,29 @@ def by_openai(port: int, question: str, then: Callable[[], None]) -> tuple[str, 
 
 def by_ollama(port: int, question: str, then: Callable[[], None]) -> tuple[str, str, int]:
     """Ask with Ollama's client: /api/generate, whose rest is asked for as a chat."""
-    client = ollama.Client(f"http://127.0.0.1:{port}", trust_env=False)
-    text, reason, tokens = "", "", 0
-    for number, part in enumerate(client.generate(model="paced:1b", prompt=question, stream=True)):
-        text += part.response or ""
-        reason += part.done_reason or ""
-        tokens = part.eval_count or tokens
-        if number == BEFORE:
-            then()
-    return text, reason, tokens
+    with ollama.Client(f"http://127.0.0.1:{port}", trust_env=False) as client:
+        text, reason, tokens = "", "", 0
+        for number, part in enumerate(client.generate(model="paced:1b", prompt=question, stream=True)):
+            text += part.response or ""
+            reason += part.done_reason or ""
+            tokens = part.eval_count or tokens
+            if number == BEFORE:
+                then()
+        return text, reason, tokens
 
 
 def by_ollama_chat(port: int, question: str, then: Callable[[], None]) -> tuple[str, str, int]:
     """Ask with Ollama's client: /api/chat."""
-    client = ollama.Client(f"http://127.0.0.1:{port}", trust_env=False)
-    text, reason, tokens = "", "", 0
-    messages = [{"role": "user", "content": question}]
-    for number, part in enumerate(client.chat(model="paced:1b", messages=messages, stream=True)):
-        text += part.message.content or ""
-        reason += part.done_reason or ""
-        tokens = part.eval_count or tokens
-        if number == BEFORE:
-            then()
-    return text, reason, tokens
+    with ollama.Client(f"http://127.0.0.1:{port}", trust_env=False) as client:
+        text, reason, tokens = "", "", 0
+        messages = [{"role": "user", "content": question}]
+        for number, part in enumerate(client.chat(model="paced:1b", messages=messages, stream=True)):
+            text += part.message.content or ""
+            reason += part.done_reason or ""
+            tokens = part.eval_count or tokens
+            if number == BEFORE:
+                then()
+        return text, reason, tokens
 
 
 def connected(daemons: Daemons, **texts: str) -> list[Node]:
@@ -136,13 +136,13 @@ def test_a_reply_of_the_real_engine_goes_on_word_for_word(
 
     def story(port: int, then: Callable[[], None]) -> str:
         said = ""
-        client = ollama.Client(f"http://127.0.0.1:{port}", trust_env=False)
-        parts = client.chat(model=model, messages=messages, stream=True, options=asked)
-        for number, part in enumerate(parts):
-            said += part.message.content or ""
-            if number == BEFORE:
-                then()
-        return said
+        with ollama.Client(f"http://127.0.0.1:{port}", trust_env=False) as client:
+            parts = client.chat(model=model, messages=messages, stream=True, options=asked)
+            for number, part in enumerate(parts):
+                said += part.message.content or ""
+                if number == BEFORE:
+                    then()
+            return said
 
     whole = story(b.port, no_more)
     busy = threading.Thread(target=by_ollama_long, args=(a.port, model))
@@ -158,8 +158,8 @@ def test_a_reply_of_the_real_engine_goes_on_word_for_word(
 
 def by_ollama_long(port: int, model: str) -> None:
     """Keep a slot for a while."""
-    client = ollama.Client(f"http://127.0.0.1:{port}", trust_env=False)
-    options = {"num_predict": 120, "ignore_eos": True}
-    messages = [{"role": "user", "content": "Count to a hundred."}]
-    for _ in client.chat(model=model, messages=messages, stream=True, options=options):
-        pass
+    with ollama.Client(f"http://127.0.0.1:{port}", trust_env=False) as client:
+        options = {"num_predict": 120, "ignore_eos": True}
+        messages = [{"role": "user", "content": "Count to a hundred."}]
+        for _ in client.chat(model=model, messages=messages, stream=True, options=options):
+            pass

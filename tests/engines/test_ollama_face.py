@@ -28,7 +28,8 @@ def with_client(play: Play, settings: PacedSettings = QUICK, slots: int = 2) -> 
         engine = PacedEngine(settings, slots=slots)
         await engine.start()
         try:
-            return await play(engine, ollama.AsyncClient(url_of(engine)))
+            async with ollama.AsyncClient(url_of(engine)) as client:
+                return await play(engine, client)
         finally:
             await engine.stop()
 
@@ -248,9 +249,9 @@ def test_an_engine_that_is_away_is_told_as_such() -> None:
     async def play() -> tuple[int, str]:
         face = OllamaFace(CARD, nowhere)
         try:
-            client = ollama.AsyncClient(f"http://127.0.0.1:{await face.start()}")
-            with pytest.raises(ollama.ResponseError) as raised:
-                await client.chat(CARD.name, MESSAGES)
+            async with ollama.AsyncClient(f"http://127.0.0.1:{await face.start()}") as client:
+                with pytest.raises(ollama.ResponseError) as raised:
+                    await client.chat(CARD.name, MESSAGES)
             return raised.value.status_code, raised.value.error
         finally:
             await face.stop()

@@ -28,7 +28,6 @@ from tests.support.node import identity
 from tests.support.running import run_async
 
 pytestmark = pytest.mark.timed
-
 DOCUMENT = told_document(B)
 LINE = chunk(msgspec.json.encode(DOCUMENT) + b"\n")
 SPEAKS = raw(chunked_head() + LINE, then="hang")

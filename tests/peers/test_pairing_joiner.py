@@ -18,8 +18,6 @@ from pairproxy.security.pairing import Secret, Spake, read_secret
 from tests.support.pairing import is_stranger, me_of, wrong
 from tests.support.pairing_table import Table
 
-pytestmark = pytest.mark.timed
-
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
@@ -66,6 +64,7 @@ def free_port() -> int:
         return int(sock.getsockname()[1])
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     "number", [n if n in (3, 4) else pytest.param(n, marks=pytest.mark.slow) for n in range(8)]
 )

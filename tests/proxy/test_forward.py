@@ -9,7 +9,6 @@ import pytest
 
 from pairproxy.core.models import Outcome, Rates
 from pairproxy.core.rules import Rules
-from pairproxy.proxy import forward
 from pairproxy.proxy.forward import REFUSAL_BYTES
 from pairproxy.security import tls
 from tests.support import engine_scripts as scripts
@@ -17,8 +16,6 @@ from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedReques
 from tests.support.node import Node, Settling, identity
 from tests.support.raw_client import RawClient, RawReply, request
 from tests.support.running import run_async
-
-pytestmark = pytest.mark.timed
 
 HERE = scripts.ollama_chat([{"from": "here"}, {"done": True}])
 THERE = scripts.ollama_chat([{"from": "there"}, {"done": True}])
@@ -112,11 +109,8 @@ REFUSALS: dict[str, tuple[Script, list[bytes]]] = {
 
 
 @pytest.mark.parametrize(("there", "heard"), REFUSALS.values(), ids=REFUSALS.keys())
-def test_what_a_refusal_says_is_heard_and_bounded(
-    there: Script, heard: list[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_refusal_says_is_heard_and_bounded(there: Script, heard: list[bytes]) -> None:
     """The state of the peer is taken in; one that does not come leaves it a refusal."""
-    monkeypatch.setattr(forward, "REFUSAL_S", 0.2)
 
     async def main() -> None:
         async with beside_peer(there) as (node, _, _):

@@ -67,11 +67,11 @@ class Person:
         """The calls of cmd/cmd.go, in their order: HEAD /, show, load, chat."""
         host = f"http://127.0.0.1:{self.port}"
         httpx.head(host).raise_for_status()
-        client = ollama.Client(host)
-        assert client.show(MODEL).details is not None
-        client.generate(MODEL, "")
-        parts = list(client.chat(MODEL, [{"role": "user", "content": "hello"}], stream=True))
-        assert parts[-1].done
+        with ollama.Client(host) as client:
+            assert client.show(MODEL).details is not None
+            client.generate(MODEL, "")
+            parts = list(client.chat(MODEL, [{"role": "user", "content": "hello"}], stream=True))
+            assert parts[-1].done
 
 
 def test_a_person_notices_the_restart_and_nothing_else(tmp_path: Path) -> None:
@@ -119,6 +119,7 @@ def test_requests_that_come_in_the_middle_wait_for_the_engine(tmp_path: Path) ->
         thread = threading.Thread(target=lambda: acting.take_one(node.home, one, machine, print), daemon=True)
         thread.start()
         until(lambda: node.status().ports[0].state == "open", "the port is had before the engine is up")
-        assert ollama.Client(f"http://127.0.0.1:{box.usual}").generate(MODEL, "hello").done
+        with ollama.Client(f"http://127.0.0.1:{box.usual}") as client:
+            assert client.generate(MODEL, "hello").done
         thread.join(30)
         acting.release_all(node.home, machine, print)
