@@ -138,6 +138,7 @@ class Connection(Flow):
             self._request_count += 1
             self.is_answering = self.has_answer = False
             request = self._request = HttpRequest(found[0], found[1], self)
+            self._outbox.expect()
             self.task = self._loop.create_task(self._answer(request), name="request")
 
     def _regulate(self) -> None:
@@ -147,10 +148,10 @@ class Connection(Flow):
 
     def hold(self, is_held: bool) -> None:
         """Read no more, or go on with it."""
-        transport = self.transport
-        if transport is not None and not transport.is_closing() and is_held != self._reading_paused:
+        wire = self._wire
+        if wire is not None and not wire.is_closing() and is_held != self._reading_paused:
             self._reading_paused = is_held
-            (transport.pause_reading if is_held else transport.resume_reading)()
+            (wire.pause_reading if is_held else wire.resume_reading)()
 
     async def _answer(self, request: HttpRequest) -> None:
         is_kept = False
@@ -175,7 +176,7 @@ class Connection(Flow):
 
     def _end_request(self) -> None:
         """The request was answered; the rest of its body is read away, so that its client sees the answer."""
-        is_open = self.transport is not None and not self.transport.is_closing()
+        is_open = self._wire is not None and not self._wire.is_closing()
         if self._inflow.is_broken:
             self._is_last = True
         elif self._inflow.is_in_body and is_open and self._request is not None:

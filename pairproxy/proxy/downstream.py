@@ -120,15 +120,13 @@ class Downstream(Sink):
         return (*kept, *told)
 
     def write(self, data: bytes) -> None:
-        """Pass raw, framed bytes on at once."""
+        """Pass raw, framed bytes on in this turn of the loop."""
         if self._opening:
             data, self._opening = self._opening + data, b""
             if self.kept is not None:
                 self.kept.let_go()
         self._last = data if len(data) > 2 else (self._last + data)[-3:]
-        transport = self._connection.transport
-        if transport is not None and not transport.is_closing():
-            transport.write(data)
+        self._connection.send(data)
 
     def see(self, part: bytes) -> None:
         """Show decoded bytes to the meter."""
@@ -153,8 +151,7 @@ class Downstream(Sink):
 
     def buffered(self) -> int:
         """Bytes written that the client has not taken yet."""
-        transport = self._connection.transport
-        return 0 if transport is None else transport.get_write_buffer_size()
+        return self._connection.unsent_bytes()
 
     def fail(
         self,

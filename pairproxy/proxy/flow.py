@@ -1,4 +1,4 @@
-"""Whether the other side of a connection takes what is written to it.
+"""What is written to a connection, and whether the other side takes it.
 
 It has no base of asyncio's: that is run as it is read, and so would be all that stands on it.
 """
@@ -8,26 +8,34 @@ import socket
 from contextlib import suppress
 from typing import cast
 
+from pairproxy.upstreams.outbox import Sender, outbox_of
 
-class Flow:
+
+class Flow(Sender):
     """The writing half of a connection."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(outbox_of(loop))
         self._loop = loop
         self._paused = False
         self._drain_waiter: asyncio.Future[None] | None = None
-        self.transport: asyncio.Transport | None = None
-        """None when the connection is lost."""
+
+    @property
+    def transport(self) -> asyncio.Transport | None:
+        """What carries it, and has all that was sent until now; None when the connection is lost."""
+        if self._unsent:
+            self.flush()
+        return self._wire
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It is open."""
         opened = cast(asyncio.Transport, transport)
         _send_at_once(opened)
-        self.transport = opened
+        self._wire = opened
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """It is lost: nobody waits for the other side any more."""
-        self.transport = None
+        self._wire = None
         waiter, self._drain_waiter = self._drain_waiter, None
         if waiter is None or waiter.done():
             return
@@ -53,7 +61,7 @@ class Flow:
 
         Raises ConnectionError when that becomes so meanwhile.
         """
-        if self._paused and self.transport is not None:
+        if self._paused and self._wire is not None:
             waiter = self._drain_waiter
             if waiter is None:
                 waiter = self._drain_waiter = self._loop.create_future()

@@ -9,8 +9,8 @@
         `  Framing       where the body ends, and what it holds; never changes a byte
 
 ``upstream`` knows pools, TLS and pins; ``incoming`` what comes, ``reply`` and ``lines`` what is taken of it,
-``sink`` who takes it; ``turns`` who may shake hands with a peer; ``framing`` and ``head`` know bytes and
-nothing of sockets; ``sockets`` holds what differs between platforms.
+``sink`` who takes it; ``outbox`` when small writes leave; ``turns`` who may shake hands with a peer;
+``framing`` and ``head`` know bytes and nothing of sockets; ``sockets`` holds what differs between platforms.
 """
 
 from pairproxy.upstreams.connection import host_header

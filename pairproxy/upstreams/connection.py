@@ -8,6 +8,7 @@ from typing import Final, cast
 from pairproxy.security import tls
 from pairproxy.upstreams.head import Head
 from pairproxy.upstreams.incoming import Incoming
+from pairproxy.upstreams.outbox import Sender, outbox_of
 
 Address = tuple[str, int]
 
@@ -21,7 +22,7 @@ def host_header(address: Address) -> bytes:
     return (f"[{host}]:{port}" if ":" in host else f"{host}:{port}").encode()
 
 
-class Connection:
+class Connection(Sender):
     """The near end of a connection; ``released`` and ``lost`` are told what becomes of it.
 
     It has all that asyncio.Protocol has, but is none: a class that is compiled has no base that is not.
@@ -35,6 +36,7 @@ class Connection:
         released: Callable[["Connection", bool], None],
         lost: Callable[["Connection"], None],
     ) -> None:
+        super().__init__(outbox_of(asyncio.get_running_loop()))
         self.address = address
         self.who = host_header(address).decode()
         """What the other end is called in errors."""
@@ -75,10 +77,15 @@ class Connection:
         if body and len(body) > JOINED_BYTES:
             self._transport.writelines((head, body))
         else:
-            self._transport.write(head + body if body else head)
+            self.send(head + body if body else head)
+
+    def expect(self) -> None:
+        """Hear that its reply begins: whoever waits for that will write to a client."""
+        self._outbox.expect()
 
     def write(self, data: bytes | memoryview) -> None:
         """Write more of the request's body."""
+        self.flush()
         self._transport.write(data)
 
     async def writable(self) -> None:
@@ -103,7 +110,7 @@ class Connection:
 
     def abort(self) -> None:
         """Drop it at once, unsent bytes included; its reply knows already."""
-        self._reply = None
+        self._reply, self._unsent = None, b""
         self._transport.abort()
 
     def end(self) -> None:
@@ -112,7 +119,7 @@ class Connection:
 
     def release(self, is_clean: bool) -> None:
         """The exchange is over; ``is_clean`` says whether the reply allows another one."""
-        is_idle = self.is_sent and self._transport.get_write_buffer_size() == 0
+        is_idle = self.is_sent and self.unsent_bytes() == 0
         is_reusable = is_clean and is_idle and self.is_usable and self._is_read_up()
         self._reply = None
         self._released(self, is_reusable)
@@ -130,11 +137,12 @@ class Connection:
     def hand_over(self) -> asyncio.Transport:
         """Give the connection away, for good; whoever has it calls this one's connection_lost in the end."""
         self._reply = None
+        self.flush()
         return self._transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start: TCP, and TLS if any, are established."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
+        self._wire = self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
 
     def data_received(self, data: bytes) -> None:
         """Hand bytes to the reply under way; nobody else may ever get them."""

@@ -136,6 +136,8 @@ class Incoming:
         """End a wait."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+            if self._sink is None and self._link is not None:
+                self._link.expect()
 
     def raise_failure(self) -> None:
         """Raise what ended it, if anything did."""
