@@ -28,6 +28,7 @@ def test_the_first_event_comes_at_once_and_nobody_keeps_it() -> None:
     watched(play)
 
 
+@pytest.mark.timed
 def test_changes_are_told_soon_and_at_most_twice_a_second() -> None:
     """A hundred at once are one event; what happened last is in it."""
 

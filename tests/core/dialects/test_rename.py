@@ -107,9 +107,9 @@ def test_a_large_body_takes_little_time() -> None:
     """32 MB of an image and a million numbers: seconds would hold up everybody else."""
     numbers = b"1," * 1_000_000 + b"1"
     body = b'{"images":["' + b"A" * 32_000_000 + b'"],"input":[' + numbers + b'],"model":"a"}'
-    began = time.perf_counter()
+    began = time.process_time()
     changed = renamed(body, "b")
-    took = time.perf_counter() - began
+    took = time.process_time() - began
     assert changed == body[:-3] + b'b"}'
     print(f"renamed {len(body) / 1e6:.0f} MB in {took:.3f} s")  # noqa: T201
     assert took < 2.0
