@@ -15,11 +15,11 @@ from pairproxy.core.dialects import reading_options, reading_ties, routes
 from pairproxy.core.dialects.coding import decoded
 from pairproxy.core.dialects.keeping import keeping_of
 from pairproxy.core.dialects.reading_form import read_form
-from pairproxy.core.dialects.reading_json import Ambiguous, Fields, is_nothing, read_fields, text_of
+from pairproxy.core.dialects.reading_json import OTHERS, Ambiguous, Fields, is_nothing, read_fields, text_of
 from pairproxy.core.dialects.reading_prefix import prefix_of
 from pairproxy.core.dialects.reading_prompt import Prompt, measure
 from pairproxy.core.dialects.routes import Inference
-from pairproxy.core.models import EngineId, ModelName, NodeId, Outline, Request, RequestId
+from pairproxy.core.models import Dialect, EngineId, ModelName, NodeId, Outline, Request, RequestId
 from pairproxy.core.replicas import canonical_name
 
 CHARACTERS_PER_TOKEN: Final = 4  # of English text and JSON in the usual vocabularies
@@ -28,6 +28,10 @@ NAME_LENGTH: Final = 400  # characters; a name by Ollama's rule has 4 parts of 8
 
 NO_NEEDS: Final[frozenset[str]] = frozenset()
 _NEEDING: Final = frozenset({"tools", "functions", "suffix", *reading_options.THINKING_KEYS})
+_PLAIN: Final = OTHERS | {"model", "messages", "stream"}
+"""What a chat has that asks for text and nothing else: most do, and no more is looked for in one of them."""
+_OPENAI: Final = Dialect.OPENAI
+_NO_OPTIONS: Final = reading_options.Options(None)
 NAMES_KEPT: Final = 256  # as they are written, with what they mean; of the longest it takes 1 MB
 
 CODING_UNKNOWN: Final = "its body is encoded in a way that is not read here"
@@ -135,18 +139,20 @@ def _read_form(row: Inference, body: bytes, content_type: str) -> _Read | None:
 def _read_json(path: str, row: Inference, body: bytes, kind: str) -> _Read:
     fields = read_fields(body)
     prompt = measure(fields)
-    options = reading_options.read(row.dialect, fields)
+    is_plain = row.dialect is _OPENAI and prompt.texts is not None and _PLAIN.issuperset(fields)
+    options = _NO_OPTIONS if is_plain else reading_options.read(row.dialect, fields)
     keeping = keeping_of(path, fields)
-    tie = reading_ties.tie(row.dialect, fields, prompt, kind)
+    tie = None if is_plain else reading_ties.tie(row.dialect, fields, prompt, kind)
     model, stays = _named(text_of(fields.get("model")), tie)
-    has_file = body.rfind(reading_ties.FILE_MARK) >= 0  # "in" takes four times as long to find nothing
+    # "in" takes four times as long to find nothing
+    has_file = not is_plain and body.rfind(reading_ties.FILE_MARK) >= 0
     found = _Read(
         model,
         reading_options.flag(fields, "stream", row.streams) and row.has_output,
         max(1, prompt.text_bytes // CHARACTERS_PER_TOKEN + prompt.media_tokens),
         options.limit if row.has_output and not keeping.is_empty else 0,
         reading_ties.FILE if has_file else stays,
-        _needs(row, fields, prompt),
+        NO_NEEDS if is_plain and not row.need else _needs(row, fields, prompt),
     )
     found.runner, found.context_tokens = options.runner, options.context_tokens
     found.is_load, found.unloads = keeping.loads, keeping.unloads

@@ -172,6 +172,21 @@ def test_options_that_cannot_be_read_leave_it_too() -> None:
     assert read(ID, CHAT, b'{"model":"m","options":{"num_ctx":1,"num_ctx":2}}').stays == reading.AMBIGUOUS
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"max_tokens": 5}, {"tools": [{"type": "mcp"}]}, {"id_slot": 1}, {"reasoning_effort": "low"},
+        {"system": "x" * 300}, {"metadata": {"file_id": "f"}},
+    ],
+)  # fmt: skip
+def test_a_chat_of_text_is_read_no_further_than_it_says(more: dict[str, Any]) -> None:
+    """One that has more than that is read as any other: what it has tells on the request."""
+    settled: dict[str, Any] = {"temperature": 0.5, "stop": ["a"], "stream_options": {"include_usage": True}}
+    plain = asked(V1, messages=HELLO, stream=True, **settled)
+    assert plain == asked(V1, messages=HELLO, stream=True, mirostat=2, **settled)
+    assert plain != asked(V1, messages=HELLO, stream=True, **settled, **more)
+
+
 def test_a_file_that_one_engine_keeps_ties_the_request_to_it() -> None:
     """Wherever in the body it is named; a text about it is only text."""
     part = {"type": "input_file", "file_id": "file-1"}

@@ -6,8 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairproxy.core.dialects.reading_json import (
+    KEYS as READ,
+)
+from pairproxy.core.dialects.reading_json import (
     MOST_KEYS,
     MOST_VALUE_BYTES,
+    OTHERS,
     Ambiguous,
     is_nothing,
     items_of,
@@ -111,6 +115,11 @@ def test_nothing_is_absent_or_empty(text: bytes, expected: bool) -> None:
     """A number is something, also zero."""
     assert is_nothing(raw(text)) is expected
     assert is_nothing(None)
+
+
+def test_what_is_read_nowhere_is_told_from_what_is_read() -> None:
+    """Also but for its case."""
+    assert READ.isdisjoint(one.casefold() for one in OTHERS)
 
 
 def test_values_have_their_kind() -> None:
