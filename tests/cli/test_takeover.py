@@ -7,7 +7,8 @@ import pytest
 from pairproxy.takeover.asking import answers
 from tests.support.command import here
 from tests.support.daemons import Daemons
-from tests.support.stand_in_machine import StandInMachine, free_port
+from tests.support.free_ports import free_port
+from tests.support.stand_in_machine import StandInMachine
 
 
 @pytest.fixture

@@ -35,13 +35,6 @@ def with_config(home: Path, text: str) -> Path:
     return home
 
 
-def free_port() -> int:
-    """A port on which nothing listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
-
-
 # --- what stops it from starting ------------------------------------------------------------------------
 
 

@@ -17,9 +17,9 @@ from pairproxy.api.client import DAEMON_FILE
 from pairproxy.api.schema import DaemonFile
 from pairproxy.cli.demo.cluster import node_environment, up_command
 from tests.support.asking import Asker
-from tests.support.chaos import free_port
 from tests.support.command import here, sentence
 from tests.support.daemons import Daemons, Node, settings, until
+from tests.support.free_ports import free_port
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,8 @@ import pytest
 
 from pairproxy.api.client import read_daemon_file
 from pairproxy.cli.demo.cluster import node_environment, up_command
-from tests.support.chaos import free_port
 from tests.support.daemons import settings, until
+from tests.support.free_ports import free_port
 from tests.support.supervising import Supervisor
 
 ROOT = Path(__file__).parents[2]

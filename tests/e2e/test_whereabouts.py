@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.chaos import free_port
 from tests.support.daemons import Daemons, settings, until
+from tests.support.free_ports import free_port
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from pairproxy.engines import finder
 from pairproxy.engines.finder import Finder, entries_of, find_engines, looked_for
 from pairproxy.engines.ports import PORTS, Ports
 from tests.support.embedded import embedded_engine, model_cache
+from tests.support.free_ports import free_ports
 from tests.support.running import run_async
 from tests.support.scripted_engine import ScriptedEngine, serving
-from tests.support.well_known import free_ports
 
 pytestmark = pytest.mark.timed
 

@@ -12,8 +12,8 @@ from pairproxy.engines.ollama import OllamaEngine
 from pairproxy.engines.sought import SoughtEngine, Where, places_of
 from tests.support.fake_engine import FakeEngine
 from tests.support.fake_ollama import ollama_surface
+from tests.support.free_ports import free_ports
 from tests.support.running import run_async
-from tests.support.well_known import free_ports
 
 
 @asynccontextmanager

@@ -11,8 +11,8 @@ from pairproxy.api.client import read_daemon_file
 from pairproxy.cli.demo.cluster import node_environment, up_command
 from tests.support.asking import Asker, Got
 from tests.support.daemons import settings
+from tests.support.free_ports import free_ports
 from tests.support.supervising import Supervisor
-from tests.support.well_known import free_ports
 
 
 @pytest.mark.slow

@@ -19,8 +19,9 @@ from tests.fronts.test_front import get, told
 from tests.support.fake_engine import FakeEngine
 from tests.support.fake_ollama import ollama_surface
 from tests.support.fake_ollama_reply import MODEL
+from tests.support.free_ports import free_ports
 from tests.support.running import run_async
-from tests.support.well_known import NOTHING_NAMED, free_ports, well_known_ports
+from tests.support.well_known import NOTHING_NAMED, well_known_ports
 from tests.test_daemon import running
 
 

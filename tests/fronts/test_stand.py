@@ -5,8 +5,8 @@ import socket
 
 from pairproxy.fronts.stand import Stand
 from pairproxy.service.supervised import Supervisor
+from tests.support.free_ports import free_ports
 from tests.support.running import run_async
-from tests.support.well_known import free_ports
 
 
 def test_a_port_is_had_given_up_and_free_again() -> None:

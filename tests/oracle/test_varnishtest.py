@@ -6,7 +6,6 @@ Ollama there whose listings are answered here; all else it is asked goes to the 
 
 import asyncio
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from tests.support import engine_scripts as scripts
 from tests.support.daemons import Daemons, Node, settings
 from tests.support.engine_thread import in_thread
 from tests.support.fake_engine import EngineConnection, ParsedRequest
+from tests.support.free_ports import free_port
 
 SCRIPTS = sorted(Path(__file__).parent.glob("*.vtc"))
 IN_FAST_TIER = "plain"
@@ -27,13 +27,6 @@ PROBES = ("/", "/api/version", "/api/tags", "/api/ps", "/api/show", "/v1/models"
 needs_varnishtest = pytest.mark.skipif(
     shutil.which("varnishtest") is None, reason="varnishtest is not installed (Debian: apt install varnish)"
 )
-
-
-def free_port() -> int:
-    """A port of loopback on which a script's engine can listen."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 class Behind:

@@ -16,6 +16,7 @@ from tests.core.told import B, C
 from tests.core.told import document as told_document
 from tests.support.engine_scripts import chunk, chunked_head, json_reply, raw
 from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, Script, eventually
+from tests.support.free_ports import free_port
 from tests.support.running import run_async
 
 pytestmark = pytest.mark.timed
@@ -47,15 +48,6 @@ async def linked(*addresses: Address, silence_s: float = 5.0) -> AsyncIterator[t
         await asyncio.wait([running])
         await upstream.close()
     assert running.cancelled()
-
-
-def closed_port() -> int:
-    """A port on which nothing listens."""
-    import socket
-
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 # --- the link -------------------------------------------------------------------------------------------
@@ -90,7 +82,7 @@ def test_an_address_that_does_not_work_gives_way_to_the_next() -> None:
     """Old and forged addresses cost a moment, not the peer."""
 
     async def scene() -> None:
-        wrong = [address(closed_port(), "remembered") for _ in range(3)]
+        wrong = [address(free_port(), "remembered") for _ in range(3)]
         async with FakeEngine(SPEAKS) as peer, linked(*wrong, address(peer.port, "static")) as (link, _):
             await eventually(lambda: link.is_up)
             assert link.found_by == "static"
@@ -249,7 +241,7 @@ def test_a_hint_ends_a_long_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "HINTED_S", 0.05)
 
     async def scene() -> None:
-        async with FakeEngine(SPEAKS) as peer, linked(address(closed_port())) as (link, _):
+        async with FakeEngine(SPEAKS) as peer, linked(address(free_port())) as (link, _):
             await eventually(lambda: link.problem is not None)
             link.addresses.add(address(peer.port))
             await eventually(lambda: link.is_up)

@@ -1,7 +1,6 @@
 """The side where the code is typed, among machines that lie, relay, or are not there."""
 
 import asyncio
-import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from pairproxy.peers.pairing_host import opened
 from pairproxy.peers.pairing_joiner import MOST_CANDIDATES, MOST_UNREACHABLE, join
 from pairproxy.peers.pairing_mdns import Candidate
 from pairproxy.security.pairing import Secret, Spake, read_secret
+from tests.support.free_ports import free_port
 from tests.support.pairing import is_stranger, me_of, wrong
 from tests.support.pairing_table import Table
 
@@ -55,13 +55,6 @@ async def relayed(table: Table, change: Callable[[int, bytes], bytes]) -> AsyncG
     finally:
         server.close()
         await asyncio.wait(tasks, timeout=10.0)
-
-
-def free_port() -> int:
-    """A port where nobody listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 @pytest.mark.timed

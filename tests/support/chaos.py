@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import signal
-import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from pairproxy.security.peer_record import PeerRecord
 from pairproxy.security.trust import TrustStore
 from tests.support.cutting import Cable
 from tests.support.daemons import Daemons, Node, settings, until
+from tests.support.free_ports import free_port
 
 NAMES = "ABC"
 SLOTS = 4
@@ -240,10 +240,3 @@ class Nemesis:
             finally:
                 for cable in cables:
                     cable.mend()
-
-
-def free_port() -> int:
-    """A port on which nothing listens, also for the next lives of a daemon."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])

@@ -27,17 +27,11 @@ from tests.support.daemons import Daemons, Node, settings, until
 from tests.support.engine_scripts import LAST_CHUNK, chunk, chunked_head
 from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest
 from tests.support.fake_ollama import CATALOGUE, DETAILS, SHOW, ollama_surface
+from tests.support.free_ports import free_port
 
 ROOT = Path(__file__).parents[2]
 TOKENS, GAP_S = 12, 0.02  # of a reply: a quarter of a second
 QUIET = ("OLLAMA_", "OPENAI_", "ANTHROPIC_", "LM_STUDIO", "LMSTUDIO", "CODEX_", "AIOHTTP_")
-
-
-def free_port() -> int:
-    """A port that nobody has on either loopback address; somebody could take it before it is used."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 class Engine:

@@ -9,11 +9,8 @@ counted; ``fail(at, how)`` lets one of them fail: "before" it does anything, "af
 "killed" as by a signal; "kills" ends who called it, as a power cut would.
 """
 
-import contextlib
 import json
 import os
-import random
-import socket
 import stat
 import subprocess
 import sys
@@ -23,22 +20,11 @@ import psutil
 
 from pairproxy.takeover.asking import answers
 from tests.support.daemons import until
+from tests.support.free_ports import free_port
 
 ROOT = Path(__file__).parents[2]
 UNIT = "ollama.service"
 SCRIPT = Path(__file__).with_name("stand_in_systemctl.py")
-
-
-def free_port() -> int:
-    """A port of loopback that nobody has now, below those from which the system takes ends of connections.
-
-    One of those may become the end of anybody's connection while an engine is restarted, and even of the one
-    by which it is looked whether it is back: that then meets itself.
-    """
-    while True:
-        port = random.randrange(20_000, 32_000)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
 
 
 class StandInMachine:

@@ -24,7 +24,7 @@ import psutil
 
 from pairproxy.takeover.asking import answers, is_refused
 from pairproxy.takeover.running import Runner
-from tests.support.stand_in_machine import free_port
+from tests.support.free_ports import free_port
 
 ROOT = Path(__file__).parents[2]
 USUAL = "FAKE_USUAL_PORT"

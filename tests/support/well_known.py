@@ -1,9 +1,8 @@
 """The well-known ports of engines, moved aside: no test may touch those of the machine it runs on."""
 
 import functools
-import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 import pytest
 
@@ -11,6 +10,7 @@ from pairproxy import daemon
 from pairproxy.config import AdminSettings, EngineKind, NodeSettings, PeerSettings, Settings
 from pairproxy.engines import finder
 from pairproxy.engines.ports import PORTS, Ports
+from tests.support.free_ports import free_ports
 
 NOTHING_NAMED = Settings(
     node=NodeSettings(name="anna"),
@@ -18,13 +18,6 @@ NOTHING_NAMED = Settings(
     peers=PeerSettings(listen="127.0.0.1:0", loopback=True),
 )
 """Settings without engines: they are sought at the well-known ports."""
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports on which nobody listens, all different."""
-    with ExitStack() as stack:
-        socks = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [int(sock.getsockname()[1]) for sock in socks]
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from tests.support import engine_scripts
 from tests.support.engine_thread import in_thread
 from tests.support.fake_engine import EngineConnection, ParsedRequest
 from tests.support.fake_ollama import ollama_surface
-from tests.support.stand_in_machine import free_port
+from tests.support.free_ports import free_port
 
 
 async def anything(_: ParsedRequest, connection: EngineConnection) -> None:

@@ -4,7 +4,7 @@ import time
 import pytest
 
 from pairproxy.takeover.gap import Gap
-from tests.support.stand_in_machine import free_port
+from tests.support.free_ports import free_port
 
 pytestmark = pytest.mark.timed
 

@@ -9,7 +9,8 @@ import pytest
 from pairproxy.takeover.moving import OwnerKind
 from pairproxy.takeover.owning import Process, classify, clients_of, owner_of, process_of
 from pairproxy.takeover.running import Runner
-from tests.support.stand_in_machine import StandInMachine, free_port
+from tests.support.free_ports import free_port
+from tests.support.stand_in_machine import StandInMachine
 
 NOBODY = Runner({"PATH": ""})
 ID = "0b3a" * 16

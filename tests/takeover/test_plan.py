@@ -16,7 +16,8 @@ from pairproxy.takeover.record import Record, Taken
 from pairproxy.takeover.running import Runner
 from tests.support.engine_thread import in_thread
 from tests.support.fake_ollama import ollama_surface
-from tests.support.stand_in_machine import StandInMachine, free_port
+from tests.support.free_ports import free_port
+from tests.support.stand_in_machine import StandInMachine
 
 
 @pytest.fixture(scope="module")

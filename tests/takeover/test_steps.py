@@ -18,7 +18,7 @@ from pairproxy.takeover.steps import (
 )
 from tests.support.engine_thread import in_thread
 from tests.support.fake_ollama import ollama_surface
-from tests.support.stand_in_machine import free_port
+from tests.support.free_ports import free_port
 
 
 class Registry:

@@ -11,6 +11,7 @@ from pairproxy.core.errors import BadRequest, BrokenReply, ReplyTruncated, Unrea
 from pairproxy.upstreams import Outgoing, Upstream, host_header
 from tests.support.engine_scripts import LAST_CHUNK, chunk, chunked_head, json_bytes, raw
 from tests.support.fake_engine import EngineConnection, FakeEngine, ParsedRequest, eventually
+from tests.support.free_ports import free_port
 from tests.support.relaying import GET, LIMITS, Sink, post, serving
 from tests.support.running import run_async
 
@@ -245,7 +246,7 @@ def test_dialling_leaves_a_connection_for_the_next_request() -> None:
             upstream.drop_idle()
             await eventually(lambda: engine.open_connections == 0)
             with pytest.raises(Unreachable):
-                await upstream.dial(("127.0.0.1", closed_port()))
+                await upstream.dial(("127.0.0.1", free_port()))
 
     run_async(talk())
 
@@ -273,17 +274,10 @@ def test_a_request_that_found_no_way_is_told() -> None:
 
     async def talk() -> None:
         failures: list[str] = []
-        port = closed_port()
+        port = free_port()
         upstream = Upstream(At("127.0.0.1", port), limits=LIMITS, failed=lambda: failures.append("no way"))
         with pytest.raises(Unreachable):
             await upstream.send(GET)
         assert failures == ["no way"]
 
     run_async(talk())
-
-
-def closed_port() -> int:
-    """A port on which nothing listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
