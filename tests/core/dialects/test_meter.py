@@ -35,12 +35,17 @@ def metered(
     complete: bool = True,
     step: int = 7,
 ) -> tuple[Outcome, Usage]:
-    """Outcome and usage of a reply that came in pieces of ``step`` bytes."""
-    meter = Meter(dialect, streaming, status)
-    for start in range(0, len(body), step):
-        meter.feed(body[start : start + step])
-    assert meter.size_bytes == len(body)
-    return meter.outcome(complete), meter.usage()
+    """Outcome and usage of a reply that came in pieces of ``step`` bytes, or as well in one."""
+    found = []
+    for size in (step, max(len(body), 1)):
+        meter = Meter(dialect, streaming, status)
+        for start in range(0, len(body), size):
+            meter.feed(body[start : start + size])
+        assert meter.size_bytes == len(body)
+        found.append((meter.outcome(complete), meter.usage()))
+        assert found[-1] == (meter.outcome(complete), meter.usage())
+    assert found[0] == found[1]
+    return found[0]
 
 
 @settings(deadline=None)
