@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, get_args
 
-from pairproxy.attempt import Attempt, Written
+from pairproxy.attempt import Attempt, Desk, Written
 from pairproxy.clock import Clock
 from pairproxy.core.commands import BreakOff, Command, Dispatch, Refuse
 from pairproxy.core.errors import PairproxyError, UpstreamError
@@ -45,7 +45,7 @@ Spawn = Callable[[str, Coroutine[Any, Any, None]], object]
 """Start a named task in the daemon's task group."""
 
 
-class Dispatcher:
+class Dispatcher(Desk):
     """Owns the scheduler: whoever learns something tells it here, and here its commands are performed."""
 
     def __init__(self, scheduler: Scheduler, clock: Clock, settle: Settle, spawn: Spawn) -> None:

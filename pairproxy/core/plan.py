@@ -7,13 +7,13 @@ the engine; what every request there has advanced by is one number, and adding a
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from collections.abc import Iterable
 from typing import Final
 
 from pairproxy.core.documents import ReplicaState
 from pairproxy.core.models import Candidate, Place
 
+BLOCK: Final = 16  # requests that are looked at together: where hundreds run, the sum of some is soon made
 MIN_REMAINING_S: Final = 0.05  # a request that outlived its prediction still holds its slot
 
 
@@ -38,7 +38,6 @@ class Occupancy:
         self._ends = [] if ends is None else ends  # of what runs then: seconds alone, from now on, sorted
         self._advanced = 0.0  # seconds alone by which each has advanced when the slot is free
         self._reading = [] if reading is None else reading  # seconds of it left now, of what reads; sorted
-        self._sums: Sequence[float] | None = None  # of the first of the ends, of none at first; see _summed
 
     @classmethod
     def of(
@@ -74,6 +73,8 @@ class Occupancy:
         reading = self._reading
         if not reading or self.wait_s > 0.0:
             return own_s
+        if reading[-1] <= own_s:
+            return own_s + sum(reading)
         shorter = bisect_right(reading, own_s)
         return own_s + sum(reading[:shorter]) + (len(reading) - shorter) * own_s
 
@@ -82,7 +83,6 @@ class Occupancy:
         end = self._advanced_by(before_s) + max(alone_s, MIN_REMAINING_S)
         self._own_lists()
         insort(self._ends, end)
-        self._sums = None
         if self.wait_s <= 0.0:
             insort(self._reading, before_s)
         self.in_flight += 1
@@ -102,7 +102,6 @@ class Occupancy:
         while len(ends) >= self.slots:
             slowness = 1.0 + self.beta * (len(ends) - 1)
             end = ends.pop(0)
-            self._sums = None
             self.wait_s += (end - self._advanced) * slowness
             self._advanced = end
 
@@ -112,37 +111,42 @@ class Occupancy:
         That one slows nobody but for its own share, and each of the others slows it until its own end. So
         they need not be gone through one by one: a sum over those that end before is all.
         """
-        return self._until(level, bisect_right(self._ends, level))
-
-    def _until(self, level: float, ended: int) -> float:
-        """The same, where so many end before that."""
-        sums, own = self._sums, level - self._advanced
-        if sums is None:  # where many run, a request is priced by a handful of them
-            sums = self._sums = list(accumulate(self._ends, initial=0.0))
-        others = sums[ended] - ended * self._advanced + (len(self._ends) - ended) * own
+        ends, own = self._ends, level - self._advanced
+        ended = bisect_right(ends, level)
+        others = sum(ends[:ended]) - ended * self._advanced + (len(ends) - ended) * own
         return own + self.beta * others
 
     def _advanced_by(self, seconds: float) -> float:
         """By how many seconds alone each has advanced ``seconds`` after wait_s, if one more joins."""
-        ends = self._ends
-        level = self._advanced + seconds / (1.0 + self.beta * len(ends))
+        ends, advanced, beta = self._ends, self._advanced, self.beta
+        count = len(ends)
+        level = advanced + seconds / (1.0 + beta * count)
         if not ends or level <= ends[0]:
             return level
-        count, last_s = len(ends), 0.0
-        ended, not_ended = 0, count
-        while ended < not_ended:
-            middle = (ended + not_ended) // 2
-            last, with_it = ends[middle], middle + 1
-            while with_it < count and ends[with_it] == last:
-                with_it += 1
-            until_s = self._until(last, with_it)
+        ended, total, last_s = self._blocks_ended(seconds)
+        while ended < count:  # as _seconds_until reckons, and whoever ends with another goes with it
+            end, with_it, more = ends[ended], ended, total
+            while with_it < count and ends[with_it] == end:
+                with_it, more = with_it + 1, more + end
+            own = end - advanced
+            until_s = own + beta * (more - with_it * advanced + (count - with_it) * own)
             if seconds < until_s:
-                not_ended = middle
-            else:
-                ended, last_s = with_it, until_s
-        if not ended:
-            return level
-        return ends[ended - 1] + (seconds - last_s) / (1.0 + self.beta * (count - ended))
+                break
+            ended, total, last_s = with_it, more, until_s
+        return ends[ended - 1] + (seconds - last_s) / (1.0 + beta * (count - ended)) if ended else level
+
+    def _blocks_ended(self, seconds: float) -> tuple[int, float, float]:
+        """(how many have ended by then, their ends in sum, when the last did), but for the last few."""
+        ends, advanced, count = self._ends, self._advanced, len(self._ends)
+        ended, total, last_s = 0, 0.0, 0.0
+        while ended + BLOCK <= count:
+            with_it = ended + BLOCK
+            more, own = sum(ends[ended:with_it], total), ends[with_it - 1] - advanced
+            until_s = own + self.beta * (more - with_it * advanced + (count - with_it) * own)
+            if seconds < until_s:
+                break
+            ended, total, last_s = with_it, more, until_s
+        return ended, total, last_s
 
 
 def price(

@@ -24,18 +24,19 @@ class Residency:
         self._here: dict[RequestId, Request] = {}
         self._there: OrderedDict[ModelName, set[Place]] = OrderedDict()
         self._used: OrderedDict[ModelName, dict[NodeId | None, float]] = OrderedDict()
+        # The last model that was used, if by an own client, and who used it.
+        self._latest: tuple[ModelName, dict[NodeId | None, float]] | None = None
 
     def heard(self, event: Event, commands: Sequence[Command]) -> None:
         """Take in what happened and what was decided."""
-        match event:
-            case RequestArrived(_, request):
-                self._live[request.id] = request
-            case RequestAbandoned(at, request_id):
-                self._end(request_id, at)
-            case AttemptFinished(at, attempt):
-                self._end(attempt.request, at)
-            case NodeForgotten(_, node):
-                self._leave(node)
+        if isinstance(event, RequestArrived):
+            self._live[event.request.id] = event.request
+        elif isinstance(event, AttemptFinished):
+            self._end(event.attempt.request, event.at)
+        elif isinstance(event, RequestAbandoned):
+            self._end(event.request, event.at)
+        elif isinstance(event, NodeForgotten):
+            self._leave(event.node)
         for command in commands:
             if isinstance(command, Dispatch):
                 self._begin(command, event.at)
@@ -86,6 +87,10 @@ class Residency:
             self._use(request, at)
 
     def _use(self, request: Request, at: float) -> None:
+        latest, is_own = self._latest, request.origin is None
+        if is_own and latest is not None and latest[0] == request.model and len(latest[1]) == 1:
+            latest[1][None] = at  # as nearly always: nobody else used any model since
+            return
         users = self._used.setdefault(request.model, {})
         users.pop(request.origin, None)
         users[request.origin] = at
@@ -94,3 +99,4 @@ class Residency:
         self._used.move_to_end(request.model)
         if len(self._used) > MODELS:
             self._used.popitem(last=False)
+        self._latest = (request.model, users) if is_own else None

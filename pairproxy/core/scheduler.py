@@ -91,9 +91,10 @@ class Scheduler:
             commands += self._endings.overdue(at)
         self._sharing.before_plan(at)
         self._plan(at, commands)
-        for broken_off in self._rescue.look(at), self._silence.look(at):
-            if broken_off:
-                commands += broken_off
+        if moved := self._rescue.look(at):
+            commands += moved
+        if stuck := self._silence.look(at):
+            commands += stuck
         self._sharing.after_plan(at)
         return commands
 
@@ -113,9 +114,10 @@ class Scheduler:
     def next_wakeup(self, at: float) -> float | None:
         """When handle(TimePassed) is due if nothing else happens before; None: never."""
         knows = self._knows
-        times = [self._rescue.next_look(), self._silence.next_look()]
-        if knows.promises.has_any:
-            times.append(knows.promises.next_end(at))
+        moves_at, silent_at = self._rescue.next_look(), self._silence.next_look()
+        if moves_at is None and silent_at is None and not len(knows.queue) and not knows.promises.has_any:
+            return None
+        times = [knows.promises.next_end(at), moves_at, silent_at]
         if len(knows.queue):
             times += [knows.avoidance.next_end(at), knows.asking.next_end(at), knows.planner.settles_at]
             times += [self.nodes.next_stale(at), self.nodes.next_promise_end(at), knows.queue.next_deadline()]
@@ -216,7 +218,8 @@ class Scheduler:
             case CatalogueReported(_, catalogue):
                 self.nodes.catalogues.hold(catalogue)
             case NodeLost(_, node) | NodeForgotten(_, node):
-                self._lose(node, commands)
+                self.nodes.lose(node)
+                commands += self._endings.lost(node)
                 if isinstance(event, NodeForgotten):
                     self.nodes.forget(node)
         self._knows.count_places()
@@ -258,10 +261,6 @@ class Scheduler:
         self._sharing.hear(document, at, is_new=life is None, is_new_life=is_new_life)
         if is_new_life:
             commands += self._endings.restarted(document)
-
-    def _lose(self, node: NodeId, commands: list[Command]) -> None:
-        self.nodes.lose(node)
-        commands += self._endings.lost(node)
 
     # --- the plan ---------------------------------------------------------------------------------------
 

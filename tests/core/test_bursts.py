@@ -110,3 +110,14 @@ def test_what_runs_is_counted_as_it_begins_and_ends(steps: list[tuple[str, str]]
             burst = bursts.find(ask("r", client=one))
             assert size == (0 if burst is None else burst.size)
             assert burst is None or burst.together <= burst.most
+
+
+def test_who_is_asked_for_twice_hears_what_became_of_it_meanwhile() -> None:
+    """Of a burst that began since, and of one that is over."""
+    bursts, asked = Bursts(), ask("r", client="c")
+    assert bursts.find(asked) is None
+    bursts.update([waiting("r0")])
+    assert bursts.find(asked) is bursts.of(ask("other", client="c"))
+    bursts.update([])
+    bursts.update([])
+    assert bursts.find(asked) is None

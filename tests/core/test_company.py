@@ -116,3 +116,23 @@ def test_others_are_seen_as_long_as_they_are_remembered() -> None:
     assert users.has_others
     users.leave(NodeId("peer"), 0)
     assert users.has_others
+
+
+def test_who_used_a_place_lately_is_told() -> None:
+    """This node's own clients as well, but not for an attempt that nobody saw."""
+    clock, peer = Clock(), NodeId("peer")
+    users = Users(clock)
+    users.join(None)
+    users.join(None)
+    users.leave(None, 0)
+    assert users.recent(9.0, 1.0) == {None}
+    users.join(peer)
+    clock.events, clock.before = 5, 10.0
+    users.leave(None, 0)
+    users.leave(peer, 0)
+    assert users.recent(10.5, 1.0) == {None, peer}
+    assert users.recent(11.0, 1.0) == set()
+    clock.before = 20.0
+    users.join(None)
+    users.leave(None, 4)
+    assert users.recent(20.0, 1.0) == set()

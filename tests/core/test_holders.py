@@ -3,7 +3,7 @@
 import itertools
 
 from pairproxy.core.costs import Costs
-from pairproxy.core.holders import Holders
+from pairproxy.core.holders import MOST_KINDS, Holders
 from pairproxy.core.local import LocalEngines
 from pairproxy.core.models import Place, Request
 from pairproxy.core.nodes import NodeTable
@@ -46,3 +46,40 @@ def test_excluded_places_are_left_out_of_one_request_only() -> None:
     request = ask("r", engine=GPU, limit=0)
     assert places(holders, request, at(B)) == [at(A), at(C)]
     assert places(holders, request) == [at(A), at(B), at(C)]
+
+
+def alone() -> tuple[LocalEngines, NodeTable, Holders]:
+    """A node with one engine and no peer."""
+    local, nodes = LocalEngines(A, Costs()), NodeTable()
+    local.report(report(kind="ollama", context_tokens=500))
+    return local, nodes, Holders(local, nodes)
+
+
+def anew(holders: Holders, name: str, runner: str = "") -> list[tuple[Place, bool]]:
+    """Where the next request may run, and whether its model is loaded there, in a moment of its own."""
+    holders.let_go()
+    holders.hold()
+    asked = ask(name, engine=GPU, runner=runner)
+    return [(place, state.is_loaded) for place, state in holders.places(asked, (), 0.0)]
+
+
+def test_what_was_found_is_true_until_something_changes() -> None:
+    """An engine that is lost, a peer that comes, a model that is loaded anew."""
+    local, nodes, holders = alone()
+    assert anew(holders, "r1") == anew(holders, "r2") == [(at(A), True)]
+    holders.runners.sent(at(A), ask("r2", engine=GPU, runner="other"))
+    assert anew(holders, "r3") == [(at(A), False)]
+    nodes.report(document(B, kind="ollama"), 0.0)
+    assert [place for place, _ in anew(holders, "r4")] == [at(A), at(B)]
+    nodes.forget(B)
+    assert [place for place, _ in anew(holders, "r5")] == [at(A)]
+    local.lose(GPU)
+    assert anew(holders, "r6") == []
+
+
+def test_kinds_of_requests_are_not_remembered_without_end() -> None:
+    """A client may send other options each time."""
+    _, _, holders = alone()
+    for number in range(3 * MOST_KINDS):
+        anew(holders, f"r{number}", runner=f"{number}")
+    assert len(holders._found) <= MOST_KINDS

@@ -147,6 +147,17 @@ def test_a_client_is_a_kind_where_the_prompt_says_nothing() -> None:
     assert known.of(ask("r", client="novels", prefix=(1,))).quantile(0.5) == 3000.0
 
 
+def test_each_reply_counts_at_once() -> None:
+    """Also for a request that was asked about just before, and of whoever was the last to get one."""
+    known, request = LengthTable(), ask("r", client="c")
+    for tokens, client in ((10, "c"), (10, "c"), (10, "c"), (900, "d"), (900, "d"), (10, "c"), (10, "c")):
+        before = known.of(request).mean()
+        known.learn(ask("r0", client=client), tokens)
+        assert known.of(request).mean() != before
+    assert known.of(request).quantile(0.5) == 10.0
+    assert [*known._seen] == [(M, "d", 0), (M, "c", 0), (M, "", 0)]
+
+
 def test_what_is_known_is_bounded() -> None:
     """A client that never starts a prompt twice alike does not cost more and more."""
     known = table(*[((index,), "", 10) for index in range(3 * KINDS)])

@@ -109,3 +109,35 @@ def test_what_is_cached_is_not_read() -> None:
     """The rest is, at the engine's rate."""
     there = price(occupancy(1), WARM, 500, 200.0, cached=400)
     assert (there.prefill_s, there.cached_tokens) == (0.1, 400)
+
+
+@given(
+    st.lists(st.sampled_from([0.1, 0.5, 1.0, 1.5, 2.0, 7.0, 7.5]), max_size=70),
+    st.floats(0.0, 900.0),
+    st.sampled_from([0.0, 0.03, 0.8]),
+)
+def test_among_many_a_request_ends_when_those_that_end_before_are_gone_through(
+    works: list[float], before_s: float, beta: float
+) -> None:
+    """However many of them end at once."""
+    left, now_s, advanced = sorted(works), 0.0, 0.0
+    for number, end in enumerate(left):
+        took_s = (end - advanced) * (1.0 + beta * (len(left) - number))
+        if now_s + took_s > before_s:
+            break
+        now_s, advanced = now_s + took_s, end
+    company = len([one for one in left if one > advanced])
+    level = advanced + (before_s - now_s) / (1.0 + beta * company) + 2.0
+    own_s = level + beta * sum(min(one, level) for one in left)
+    assert occupancy(99, *works, beta=beta).lasts_s(before_s, 2.0) == pytest.approx(own_s)
+
+
+def test_lists_that_are_lent_stay_as_they_are() -> None:
+    """Whatever is planned there, and whatever has to end first."""
+    ends, reading = [1.0, 2.0, 3.0], [0.5]
+    there = Occupancy.of_sorted(at(A), 2, 0.5, ends, reading)
+    there.take(0.1, 1.0)
+    roomy = Occupancy.of_sorted(at(A), 9, 0.5, ends, reading)
+    roomy.take(0.1, 1.0)
+    assert (ends, reading) == ([1.0, 2.0, 3.0], [0.5])
+    assert (there.in_flight, roomy.in_flight) == (4, 4)

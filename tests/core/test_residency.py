@@ -101,6 +101,21 @@ def test_what_others_used_lately_stays() -> None:
         assert story.may_unload(at=10.1 + MISSED_S)
 
 
+def test_own_clients_that_use_it_all_the_time_count_as_of_their_last_reply() -> None:
+    """Whoever else comes and goes meanwhile; and a peer's use goes when it is long enough ago."""
+    story = Story()
+    story.arrives("a", HERE)
+    story.ends("a", 100.0)
+    story.arrives("b", HERE, origin=EVE)
+    story.ends("b", 150.0)
+    for number, at in enumerate((200.0, 900.0, 1000.0)):
+        story.arrives(f"c{number}", HERE)
+        story.ends(f"c{number}", at)
+    assert not story.may_unload(at=1000.0 + MISSED_S)
+    assert story.may_unload(at=1001.0 + MISSED_S)
+    assert story.residency._used[MODEL] == {None: 1000.0}
+
+
 def test_what_nobody_used_may_go() -> None:
     """Also what ran elsewhere, what was refused, and what its client left."""
     story = Story()
