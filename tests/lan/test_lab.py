@@ -135,4 +135,4 @@ def test_a_lan_is_made_in_a_moment() -> None:
     """Three hosts are there within seconds, so that each test can have a LAN of its own."""
     began_at = time.monotonic()
     with Lan(["anna", "ben", "cara"]):
-        assert time.monotonic() - began_at < 10.0
+        assert time.monotonic() - began_at < 30.0

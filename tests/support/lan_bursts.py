@@ -12,7 +12,7 @@ from tests.support.daemons import until
 from tests.support.lan_nodes import LanNode
 
 NOTICED_S = 6.0  # what is promised with a heartbeat of one second
-SLACK = 2.0  # on a machine that has more to do; beyond it something hangs
+SLACK = 5.0  # on a machine that has more to do; what hangs takes minutes
 
 
 @dataclass(frozen=True)
