@@ -29,7 +29,7 @@ class Holders:
         self._found: dict[_Kind, Found] = {}
         self._is_held = False  # nothing changes; else it may
         self._first: tuple[Request, Found] | None = None  # who was asked for first then, mostly the only one
-        self._found_with = (-1, -1)  # what had changed how often, when all that was found
+        self._found_with = (-1, -1, -1)  # what had changed how often, when all that was found
 
     def hold(self) -> None:
         """Nothing changes until let_go(): requests of one kind are looked at once.
@@ -39,10 +39,12 @@ class Holders:
         if self._is_held:
             return
         self._is_held, self._first = True, None
-        now = self._local.version, self.runners.changes
-        if now != self._found_with or not self._nodes.is_empty or len(self._found) >= MOST_KINDS:
-            self._found, self._windows = {}, {}
-            self._found_with = now if self._nodes.is_empty else (-1, -1)
+        before, now = self._found_with, (self._local.news, self._local.version, self.runners.changes)
+        if now == before and self._nodes.is_empty and len(self._found) < MOST_KINDS:
+            return
+        if now[0] != before[0] or len(self._windows) >= MOST_KINDS or not self._nodes.is_empty:
+            self._windows = {}  # of engines, whatever their speed
+        self._found, self._found_with = {}, now if self._nodes.is_empty else (-1, -1, -1)
 
     def let_go(self) -> None:
         """What is known may change again."""

@@ -60,7 +60,8 @@ class LocalEngines:
         self._reports: dict[EngineId, EngineReport] = {}
         self._lost: OrderedDict[EngineId, EngineReport] = OrderedDict()
         self._catalogue: NodeCatalogue | None = None
-        self._news = 0  # grows with every report, and every engine that is lost
+        self.news = 0
+        """Grows with every report, and every engine that is lost."""
         self._answers = _Answers()
 
     @property
@@ -71,7 +72,7 @@ class LocalEngines:
     @property
     def version(self) -> int:
         """Grows with everything that may change what is answered of slots, speeds and places."""
-        return self._news + self.costs.lessons + self.foreign.changes
+        return self.news + self.costs.lessons + self.foreign.changes
 
     def report(self, report: EngineReport) -> None:
         """Take in what probing an engine told."""
@@ -81,7 +82,7 @@ class LocalEngines:
         self.prefixes.report(report)
         self._lost.pop(report.engine, None)
         self._catalogue = None
-        self._news += 1
+        self.news += 1
 
     def lose(self, engine: EngineId) -> None:
         """Use an engine that does not answer no more; what it had it may have again in a moment."""
@@ -94,7 +95,7 @@ class LocalEngines:
             if len(self._lost) > MOST_LOST:
                 self._lost.popitem(last=False)
         self._catalogue = None
-        self._news += 1
+        self.news += 1
 
     def finished(self, running: Running, usage: Usage, at: float) -> None:
         """Take in a request that ended well on an engine of this node: it teaches, and it tells of others."""
