@@ -14,9 +14,8 @@ from pairproxy.cli.bench.overhead.targets import DIRECT, PLAIN, Place, Running, 
 from pairproxy.config import cache_dir
 
 BUFFERS_BYTES = 1 << 20  # of one reply in aiohttp: two reads of 256 KiB, and what waits on both sides
-GROWING = [
-    sys.executable, "-c", "import time; kept = []\nfor _ in range(500): kept.append(b'x' * (1 << 20)); time.sleep(0.01)",
-]  # fmt: skip
+GROW = "import time; kept = []\nfor _ in range(500): kept.append(b'x' * (1 << 20)); time.sleep(0.01)"
+GROWING = [sys.executable, "-c", GROW]
 
 pytestmark = pytest.mark.skipif(what_is_missing() is not None, reason=str(what_is_missing()))
 
@@ -42,7 +41,7 @@ def test_a_target_is_measured_from_outside(programs: Programs, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_memory_is_watched_while_clients_do_not_read(programs: Programs, tmp_path: Path) -> None:
-    """On a busy machine a pass-through with back-pressure may still be filling its buffers, and holds no more."""
+    """A pass-through with back-pressure may still be filling its buffers, and holds no more."""
     sample = asyncio.run(_sample("stalled", PLAIN, programs, tmp_path))
     assert sample.grown_bytes is not None
     assert sample.grown_bytes < 64 * BUFFERS_BYTES
@@ -53,7 +52,10 @@ def test_memory_that_grows_while_clients_do_not_read_is_seen(programs: Programs,
     """A program that takes more and more stands for a proxy that reads on."""
 
     async def run() -> Sample:
-        async with upstream(programs, tmp_path) as port, started(PROXY_CORE, GROWING, tmp_path / "log") as child:
+        async with (
+            upstream(programs, tmp_path) as port,
+            started(PROXY_CORE, GROWING, tmp_path / "log") as child,
+        ):
             stalled = next(case for case in CASES if case.is_stalled)
             return await Meter(programs, port, tmp_path, 0.2).sample(stalled, Running(port, child))
 
