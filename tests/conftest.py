@@ -20,6 +20,7 @@ settings.register_profile(
 )
 settings.load_profile("pairproxy")
 
+PLAYED_AGAIN = pytest.StashKey[Counter[str]]()
 LEFT_OUT = pytest.StashKey[int]()
 SLOW_S = 300.0  # limit of a slow test: the longest takes forty on an idle machine, and CI is seldom one
 
@@ -64,6 +65,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
 
     def clear() -> None:
+        again = pyfuncitem.config.stash.setdefault(PLAYED_AGAIN, Counter())
+        again[pyfuncitem.nodeid] += 1
         h11_oracle.EXCHANGES.clear()
         if isinstance(log := given.get("caplog"), pytest.LogCaptureFixture):
             log.clear()
@@ -77,6 +80,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     reasons = Counter(_reason(report) for report in terminalreporter.stats.get("skipped", []))
     told = "".join(f"\n  {count} x {reason}" for reason, count in sorted(reasons.items()))
     terminalreporter.write_line(f"SKIPPED {reasons.total()} checks{':' if told else ''}{told}")
+    again = config.stash.get(PLAYED_AGAIN, Counter())
+    if again:
+        told = "".join(f"\n  {count} x {test}" for test, count in sorted(again.items()))
+        terminalreporter.write_line(f"PLAYED AGAIN, for the machine stood still: {again.total()}:{told}")
     if not config.getoption("--all"):
         terminalreporter.write_line(f"LEFT for --all: {config.stash.get(LEFT_OUT, 0)} slow checks")
 
