@@ -2,8 +2,8 @@
 
 Who reads them is another process, mostly asleep on another core; to wake it takes as long as the write
 itself. Each of sixty replies that is written by itself finds its reader asleep again; sixty that are written
-one behind the other find it at work. So where more than one request was woken in a turn, what they write waits
-for the end of it; whoever is alone writes at once.
+one behind the other find it at work. So where more than one request was woken in a turn, what they write
+waits for the end of it; whoever is alone writes at once.
 
 ::
 
