@@ -105,6 +105,8 @@ def counts_of(document: bytes) -> Usage | None:
     prompt, output, details = counts.prompt_tokens, counts.completion_tokens, counts.prompt_tokens_details
     if prompt is None or output is None:
         return None
+    if counts.cached_tokens or counts.time_to_first_token or counts.generation_time:
+        return None
     cached = None if details is None else details.cached_tokens
     return Usage(_possible(prompt), None if cached is None else _possible(cached), _possible(output))
 

@@ -43,11 +43,14 @@ class CachedPart(msgspec.Struct, gc=False):
 
 
 class Counts(msgspec.Struct, gc=False):
-    """What a reply in OpenAI's words used."""
+    """What a reply in OpenAI's words used; what follows the first three some servers write there too."""
 
     prompt_tokens: int | float | None = None
     completion_tokens: int | float | None = None
     prompt_tokens_details: CachedPart | None = None
+    cached_tokens: msgspec.Raw = NOTHING
+    time_to_first_token: msgspec.Raw = NOTHING
+    generation_time: msgspec.Raw = NOTHING
 
 
 class Reply(msgspec.Struct, gc=False):

@@ -81,6 +81,9 @@ def test_a_whole_document_says_what_its_text_says(body: bytes) -> None:
         b'{"usage":{"prompt_tokens":"26","completion_tokens":40}}', b'{"usage":[]}', b"\xff",
         b'{"usage":{"prompt_tokens":26,"completion_tokens":40},"timings":{"cache_n":1}}',
         b'{"usage":{"prompt_tokens":26,"completion_tokens":40},"stats":{"generation_time":1}}',
+        b'{"usage":{"prompt_tokens":26,"completion_tokens":40,"cached_tokens":16}}',
+        b'{"usage":{"prompt_tokens":26,"completion_tokens":40,"time_to_first_token":0.25}}',
+        b'{"usage":{"prompt_tokens":26,"completion_tokens":40,"generation_time":2}}',
         b'{"usage":' + b"[" * 2000,
     ],
 )  # fmt: skip
