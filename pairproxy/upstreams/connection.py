@@ -75,6 +75,7 @@ class Connection(Sender):
         self.requests += 1
         self.is_sent = body is not None
         if body and len(body) > JOINED_BYTES:
+            self._outbox.count()  # or whoever writes next would wait for this request
             self._transport.writelines((head, body))
         else:
             self.send(head + body if body else head)

@@ -22,10 +22,12 @@ WAITING_BYTES: Final = 16 * 1024  # of one sender: a larger write costs more tha
 
 
 class Outbox:
-    """What waits for the end of a turn of one loop; ``of`` finds it."""
+    """What waits for the end of a turn of one loop; ``outbox_of`` finds it.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    It does not know its loop, which would then never be freed: it is kept as long as that.
+    """
+
+    def __init__(self) -> None:
         self._waiting: list[Sender] = []
         self._expected = 0
         self._is_due = False
@@ -47,7 +49,7 @@ class Outbox:
             self._flush()
         elif not self._is_due:
             self._is_due = True
-            self._loop.call_soon(self._end_turn)
+            asyncio.get_running_loop().call_soon(self._end_turn)
 
     def _end_turn(self) -> None:
         self._is_due = False
@@ -58,7 +60,10 @@ class Outbox:
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []
         for sender in waiting:
-            sender.flush()
+            try:
+                sender.flush()
+            except Exception as error:  # noqa: BLE001 what the others wrote leaves all the same
+                sender.give_up(error)
 
 
 class Sender:
@@ -91,6 +96,13 @@ class Sender:
         if unsent and wire is not None and not wire.is_closing():
             wire.write(unsent)
 
+    def give_up(self, error: Exception) -> None:
+        """End a connection that lost bytes in the middle, and tell the log: no loop should let it happen."""
+        told = {"message": "What waited for a connection could not be written", "exception": error}
+        asyncio.get_running_loop().call_exception_handler(told)
+        if self._wire is not None:
+            self._wire.abort()
+
     def unsent_bytes(self) -> int:
         """What was given to it and is not the system's yet."""
         wire = self._wire
@@ -104,5 +116,5 @@ def outbox_of(loop: asyncio.AbstractEventLoop) -> Outbox:
     """The one of a loop: its turns are what all ports and upstreams have in common."""
     found = _outboxes.get(loop)
     if found is None:
-        found = _outboxes[loop] = Outbox(loop)
+        found = _outboxes[loop] = Outbox()
     return found

@@ -1,11 +1,17 @@
 """What is written together leaves together, in order, and never waits longer than a turn of the loop."""
 
 import asyncio
+import gc
+import weakref
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairproxy.upstreams.outbox import MOST, WAITING_BYTES, Outbox, Sender, outbox_of
+from pairproxy.config import Limits
+from pairproxy.proxy.flow import Flow
+from pairproxy.upstreams.connection import JOINED_BYTES, Connection
+from pairproxy.upstreams.incoming import Incoming
+from pairproxy.upstreams.outbox import MOST, WAITING_BYTES, Outbox, outbox_of
 from tests.support.running import run_async
 
 
@@ -16,38 +22,48 @@ class Wire(asyncio.Transport):
         super().__init__()
         self.writes: list[bytes] = []
         self.is_closed = False
+        self.error: Exception | None = None
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Keep it."""
+        """Keep it, or raise the error."""
+        if self.error is not None:
+            raise self.error
         self.writes.append(bytes(data))
 
     def is_closing(self) -> bool:
         """Whether nobody can read any more."""
         return self.is_closed
 
+    def abort(self) -> None:
+        """Be closed."""
+        self.is_closed = True
+
     def get_write_buffer_size(self) -> int:
         """All is the system's."""
         return 0
 
 
-class Writer(Sender):
+class Writer:
     """A connection as far as it writes."""
 
-    def __init__(self, outbox: Outbox) -> None:
-        super().__init__(outbox)
-        self._wire = self.wire = Wire()
+    def __init__(self) -> None:
+        self._flow = Flow(asyncio.get_running_loop())
+        self.wire = Wire()
+        self._flow.connection_made(self.wire)
+        self.send, self.flush = self._flow.send, self._flow.flush
+        self.unsent_bytes = self._flow.unsent_bytes
 
     def lose(self) -> None:
         """Nobody reads it any more."""
-        self._wire = None
+        self._flow.connection_lost(None)
 
 
 def expecting(count: int, writers: int) -> tuple[Outbox, list[Writer]]:
-    """An outbox in a turn in which so many tasks were woken."""
-    outbox = Outbox(asyncio.get_running_loop())
+    """The outbox in a turn in which so many tasks were woken."""
+    outbox = outbox_of(asyncio.get_running_loop())
     for _ in range(count):
         outbox.expect()
-    return outbox, [Writer(outbox) for _ in range(writers)]
+    return outbox, [Writer() for _ in range(writers)]
 
 
 def test_whoever_is_alone_writes_at_once() -> None:
@@ -58,6 +74,22 @@ def test_whoever_is_alone_writes_at_once() -> None:
             _, [one] = expecting(count, 1)
             one.send(b"a")
             assert one.wire.writes == [b"a"]
+
+    run_async(main())
+
+
+def test_after_a_large_request_of_its_own_nobody_is_waited_for() -> None:
+    """Whoever was expected to write it wrote it, though no part of it could wait."""
+
+    async def main() -> None:
+        outbox, [client] = expecting(1, 1)
+        engine, wire = Connection(("127.0.0.1", 1), lambda _, __: None, lambda _: None), Wire()
+        engine.connection_made(wire)
+        engine.begin(Incoming(engine, "POST", Limits(), "engine"), b"head ", b"b" * (JOINED_BYTES + 1))
+        assert wire.writes == [b"head " + b"b" * (JOINED_BYTES + 1)]
+        outbox.expect()  # the reply begins
+        client.send(b"a")
+        assert client.wire.writes == [b"a"]
 
     run_async(main())
 
@@ -156,6 +188,37 @@ def test_to_who_is_gone_nothing_is_written() -> None:
         assert (lost.unsent_bytes(), gone.unsent_bytes()) == (0, 0)
 
     run_async(main())
+
+
+def test_one_that_cannot_be_written_to_holds_up_no_other() -> None:
+    """It ends, for bytes are missing there, and the log is told; all others have left."""
+    told: list[object] = []
+
+    async def main() -> None:
+        _, writers = expecting(9, 3)
+        loop, fault = asyncio.get_running_loop(), RuntimeError("no loop does that")
+        loop.set_exception_handler(lambda _, context: told.append(context["exception"]))
+        writers[1].wire.error = fault
+        for one in writers:
+            one.send(b"a")
+        await asyncio.sleep(0)
+        assert [one.wire.writes for one in writers] == [[b"a"], [], [b"a"]]
+        assert [one.wire.is_closed for one in writers] == [False, True, False]
+        assert told == [fault]
+
+    run_async(main())
+
+
+def test_a_loop_that_ended_is_not_kept() -> None:
+    """Each would hold its buffers as long as the process lives."""
+
+    async def mine() -> weakref.ref[asyncio.AbstractEventLoop]:
+        outbox_of(asyncio.get_running_loop())
+        return weakref.ref(asyncio.get_running_loop())
+
+    ended = run_async(mine())
+    gc.collect()
+    assert ended() is None
 
 
 def test_a_loop_has_one() -> None:
