@@ -13,7 +13,7 @@ from pairproxy.history import schema
 from pairproxy.history.changes import NodeChange
 from pairproxy.history.marks import Ended
 from pairproxy.history.reading import Past
-from pairproxy.history.store import FILE, Batch, Broken, Newer, Store
+from pairproxy.history.store import FILE, TOGETHER, Batch, Broken, Newer, Store
 from pairproxy.history.trimming import LOG_BYTES, RESERVE_BYTES, files_of
 from tests.core.accounting.conversation import A, B, dispatch, served
 from tests.history.kept import EPOCH, NAMES, grouped
@@ -111,6 +111,28 @@ def test_what_cannot_be_a_row_does_not_stop_the_others(store: Store) -> None:
     ended = [Ended(1, 1.0, none), Ended(2, 2.0, served("good", 0.0, 0.0, 1.0))]
     assert store.write(Batch(ended)) == 1
     assert [one.record.id for one in Past(store.path).requests(0.0)] == ["good"]
+
+
+@pytest.mark.parametrize("size", [TOGETHER - 1, TOGETHER, 2 * TOGETHER + 1])
+@pytest.mark.parametrize("odd", [None, 3])
+def test_however_many_are_written_together_each_has_its_row(store: Store, size: int, odd: int | None) -> None:
+    """And its decisions, and nobody else's: also where one of them cannot be a row, or had two attempts."""
+    ended = []
+    for number in range(1, size + 1):
+        one = served(f"r{number}", 0.0, 0.5, 1.0, client=f"c{number}")
+        decision = dispatch(one.id, A, finish_s=10.0 + number).decision
+        tried = replace(one.attempts[0], decision=decision)
+        attempts = (tried, replace(tried, number=2)) if number == 5 and odd else (tried,)
+        if number == odd:
+            attempts = (replace(tried, end="\ud800"),)
+        ended.append(Ended(number, EPOCH + number, replace(one, attempts=attempts)))
+    assert store.write(Batch(ended)) == bool(odd)
+    assert store.write(Batch(ended)) == bool(odd)
+    wanted = [one for one in ended if one.number != odd]
+    assert [one.record for one in Past(store.path).requests(0.0)] == [one.record for one in wanted]
+    assert store.open().execute("SELECT COUNT(*) FROM decisions").fetchone() == (
+        sum(len(one.record.attempts) for one in wanted),
+    )
 
 
 def test_what_is_kept_of_the_file_in_memory_is_little(store: Store) -> None:

@@ -25,7 +25,7 @@ OTHERS: Final = frozenset({
     "temperature", "top_p", "top_k", "seed", "stop", "user", "n", "presence_penalty", "frequency_penalty",
     "stream_options",
 })  # fmt: skip
-"""Keys that many requests have, and that are read nowhere."""
+"""Keys that many requests have, and that tell nothing of where one may run, nor of its size."""
 _SETTLED: Final = KEYS | OTHERS
 
 MOST_VALUES: Final = 500_000  # in one that is read to its ground: in 0.7 s and 100 MB; no prompt has more
