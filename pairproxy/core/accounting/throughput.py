@@ -22,6 +22,7 @@ from pairproxy.core.events import (
     FirstByteReceived,
     ReplyBroken,
     RequestAbandoned,
+    RequestArrived,
 )
 from pairproxy.core.models import AttemptId, NodeId, RequestId, Usage
 from pairproxy.core.running import IN_LUMPS
@@ -76,7 +77,9 @@ class Throughput:
             self._forget(event.request, event.at)
         for command in commands:
             if isinstance(command, Refuse):
-                self._forget(command.request, event.at)
+                # One that is refused as it arrives wrote nothing; what writes is another of the same id.
+                if not (isinstance(event, RequestArrived) and event.request.id == command.request):
+                    self._forget(command.request, event.at)
             elif isinstance(command, Dispatch):
                 number, node = command.attempt.number, command.decision.place.node
                 self._follow(command.attempt.request, _Writing(number, node, event.at))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pairproxy.core.accounting.throughput import MOST_NODES, MOST_WRITING, RECENT_S, Throughput
 from pairproxy.core.commands import Command
-from pairproxy.core.errors import BrokenReply, QueueFull
+from pairproxy.core.errors import BrokenReply, QueueFull, SlotsTaken
 from pairproxy.core.events import (
     AttemptFailed,
     AttemptFinished,
@@ -196,6 +196,16 @@ def test_nothing_is_kept_of_what_is_over() -> None:
     told.throughput.record(AttemptFailed(1.0, AttemptId(RequestId("failed"), 1), BrokenReply("b")), [])
     told.ended(1.0, "ended", 1)
     assert told.throughput._writing == {}
+
+
+def test_a_request_that_is_refused_for_its_id_takes_nothing_from_the_one_that_has_it() -> None:
+    """A peer may send an attempt twice; the first one writes on."""
+    told = Told()
+    told.sent(0.0, "r")
+    told.begun(0.0, "r")
+    told.throughput.record(RequestArrived(0.5, asked("r")), [refuse("r", SlotsTaken("here"))])
+    told.ended(1.0, "r", 8)
+    assert told.recent(1.0) == pytest.approx([8.0])
 
 
 def test_seconds_that_are_over_are_let_go_of() -> None:
