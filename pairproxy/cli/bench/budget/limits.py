@@ -34,9 +34,9 @@ BUDGETS = (
     Budget("json-1", "small JSON, one client", 1.06),
     Budget("json-32", "small JSON, 32 clients", 1.28),
     Budget("stream-32", "32 streams of 100 tokens", 0.84),
-    Budget("40kB", "bodies of 40 kB, 8 clients", 2.93),
+    Budget("40kB", "bodies of 40 kB, 8 clients", 3.0),
     Budget("request-calls", "calls for a small request", 533.0, CALLS_ROOM, ""),
-    Budget("token-calls", "calls for a token of a stream", 16.7, CALLS_ROOM, ""),
+    Budget("token-calls", "calls for a token of a stream", 16.8, CALLS_ROOM, ""),
 )
 
 
