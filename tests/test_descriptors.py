@@ -8,8 +8,6 @@ import sys
 
 import pytest
 
-from pairproxy.descriptors import Descriptors
-
 resource = pytest.importorskip("resource", reason="this system has no limits of this kind")
 
 
