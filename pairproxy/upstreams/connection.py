@@ -36,7 +36,10 @@ class Connection(Sender):
         released: Callable[["Connection", bool], None],
         lost: Callable[["Connection"], None],
     ) -> None:
-        super().__init__(outbox_of(asyncio.get_running_loop()))
+        self.loop = loop = asyncio.get_running_loop()
+        self.now = loop.time
+        """Loop time: to ask for the running loop is a system call each time."""
+        super().__init__(outbox_of(loop))
         self.address = address
         self.who = host_header(address).decode()
         """What the other end is called in errors."""
@@ -92,7 +95,7 @@ class Connection(Sender):
     async def writable(self) -> None:
         """Return when the upstream has taken enough for more to be written."""
         while self._is_write_paused:
-            self._writable = asyncio.get_running_loop().create_future()
+            self._writable = self.loop.create_future()
             try:
                 await self._writable
             finally:

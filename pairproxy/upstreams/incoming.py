@@ -39,8 +39,8 @@ class Incoming:
         self._link: Connection | None = link
         self._who = who
         self._buffer_bytes: int = limits.relay_buffer_bytes
-        self._loop = asyncio.get_running_loop()
-        self._now = self._loop.time
+        self._loop = link.loop
+        self._now = link.now
         self._method = method
         self._header_bytes: int = limits.reply_header_bytes
         self._may_switch = may_switch

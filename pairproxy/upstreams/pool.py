@@ -30,11 +30,10 @@ class IdlePool:
         waiting = self._idle.get(address)
         if not waiting:
             return None
-        oldest = asyncio.get_running_loop().time() - IDLE_S
         while waiting:
             connection = waiting.popleft()
             self._count -= 1
-            if connection.is_usable and connection.idle_since > oldest:
+            if connection.is_usable and connection.idle_since > connection.now() - IDLE_S:
                 return connection
             connection.abort()
         return None
@@ -46,15 +45,14 @@ class IdlePool:
             return
         if self._turns is not None and self._turns.give(connection):
             return
-        loop = asyncio.get_running_loop()
-        connection.idle_since = loop.time()
+        connection.idle_since = connection.now()
         idle = self._idle.get(connection.address)
         if idle is None:
             idle = self._idle[connection.address] = deque()
         idle.append(connection)
         self._count += 1
         if self._sweep is None:
-            self._sweep = loop.call_later(IDLE_S, self._close_expired)
+            self._sweep = connection.loop.call_later(IDLE_S, self._close_expired)
 
     def close(self) -> None:
         """Close all."""
