@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import itertools
 import json
+import signal
 import uuid
 import zlib
 from collections.abc import Iterator
@@ -165,6 +166,9 @@ def test_nothing_is_kept_or_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         for node in (a, b):
             assert psutil.Process(node.pid).rlimit(psutil.RLIMIT_CORE) == (0, 0)
             assert_silent(node, temporary)
+        for node in (a, b):  # who pipelined more than is read is not seen to leave: a second word ends that
+            node.send(signal.SIGTERM)
+            until(lambda node=node: "stopping" in node.log, "it stops")  # type: ignore[misc]
     assert bool(traces) is has_traces()
     assert not [body for _, body in traces if WORD in body or NAMED.encode() in body]
 
